@@ -1,0 +1,86 @@
+"""What a backend must answer: one desktop that can be looked at and acted on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Envelope = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a batch came to.
+
+    ``answer`` is the JSON of the answer (``ok``, ``sent``, ``results``, ``settled``, ``settle``, ``settle_ms``,
+    ``moving``; ``picture`` with its facts when there is one); ``picture`` holds the encoded picture's bytes.
+    """
+
+    answer: dict[str, Any]
+    picture: bytes | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Every action was carried out, and the picture asked for was taken."""
+        return bool(self.answer["ok"])
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """One result an action, in order."""
+        results: list[dict[str, Any]] = self.answer["results"]
+        return results
+
+    @property
+    def error(self) -> str | None:
+        """Why the batch stopped, in one sentence; None when it did not."""
+        for result in self.results:
+            if result["status"] == "failed":
+                return str(result["error"])
+        return self.answer.get("error")
+
+
+class Backend(ABC):
+    """One desktop that can be looked at and acted on.
+
+    Positions are root-window pixels, origin top left; times are seconds. The far side of a backend is always the same
+    hand: it preflights, acts, settles and takes the picture, so that a batch costs one round trip.
+    """
+
+    @abstractmethod
+    async def info(self) -> dict[str, Any]:
+        """The display's name, ``size`` [width, height], monitors and window manager.
+
+        Raises:
+            NoDisplay: It can not be reached.
+        """
+
+    @abstractmethod
+    async def act(self, batch: Envelope) -> Outcome:
+        """Run ``batch`` in order, stop at the first failure, settle, and answer with one picture.
+
+        Cancelling the call stops the batch at its next action and releases what it held.
+
+        Raises:
+            BatchRefused: Preflight found an error; nothing was sent. Names the action and what it should be.
+            NoDisplay: The display can not be reached; nothing was sent.
+            DisplayLost: The connection ended; ``sent`` says how much may have happened.
+            Unsupported: This desktop can not do one of the actions; nothing was sent.
+        """
+
+    @abstractmethod
+    async def apps(self) -> list[dict[str, str]]:
+        """The applications that can be launched: ``[{"id", "name", "path"}]``, by name.
+
+        Raises:
+            Unsupported: There is no lookup on this desktop; says what to do instead.
+        """
+
+    @abstractmethod
+    async def windows(self) -> list[dict[str, Any]]:
+        """The windows: id, title, app id, pid, rect [x, y, width, height], state."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Release what is held and let go of the desktop. Calling it again does nothing."""

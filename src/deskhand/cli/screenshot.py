@@ -1,0 +1,54 @@
+"""``deskhand screenshot``: the screen as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from deskhand.cli.output import DisplayOption, JsonOption, XauthorityOption, print_json, write_file
+from deskhand.errors import BatchRefused
+from deskhand.hand.envelope import PictureWish, parse_batch
+from deskhand.hand.hand import Hand
+from deskhand.hand.picture import check_format
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("screenshot")(screenshot)
+
+
+def screenshot(
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Ends in .png, .jpg or .webp.")],
+    display: DisplayOption = None,
+    xauthority: XauthorityOption = None,
+    region: Annotated[
+        Optional[str], typer.Option("--region", metavar="X0,Y0,X1,Y1", help="A part of the screen only.")
+    ] = None,
+    max_edge: Annotated[
+        Optional[int], typer.Option("--max-edge", metavar="PIXELS", help="Scale it down to this long edge.")
+    ] = None,
+    cursor: Annotated[bool, typer.Option("--cursor", help="Draw the pointer in.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a picture of the whole screen, in full size, and write it to a file."""
+    form = {".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp"}.get(output.suffix.lower(), "png")
+    corners = _corners(region) if region is not None else None
+    # The envelope's own checks, so that a picture means the same everywhere.
+    wished = {"format": form, "cursor": cursor, **({"max_edge": max_edge} if max_edge is not None else {})}
+    parse_batch({"actions": [{"action": "screenshot"}], "picture": wished})
+    check_format(form)
+    with Hand(display, xauthority) as hand:
+        picture = hand.screenshot(corners, PictureWish(form, max_edge, None, cursor), limits=False)
+        facts = {**picture.facts(), "path": str(output), "display": hand.display.name}
+    write_file(output, picture.content)
+    if as_json:
+        print_json(facts)
+
+
+def _corners(text: str) -> tuple[int, int, int, int]:
+    try:
+        x0, y0, x1, y1 = (int(part) for part in text.split(","))
+    except ValueError:
+        raise BatchRefused(f"--region {text!r} must be four whole numbers: X0,Y0,X1,Y1") from None
+    return x0, y0, x1, y1

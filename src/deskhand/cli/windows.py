@@ -1,0 +1,25 @@
+"""``deskhand windows``: the windows on the display."""
+
+from __future__ import annotations
+
+import typer
+
+from deskhand.cli.output import DisplayOption, JsonOption, XauthorityOption, print_json
+from deskhand.hand.hand import Hand
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("windows")(windows)
+
+
+def windows(display: DisplayOption = None, xauthority: XauthorityOption = None, as_json: JsonOption = False) -> None:
+    """List the windows: id, rectangle, application, title."""
+    with Hand(display, xauthority) as hand:
+        found = hand.windows()
+    if as_json:
+        print_json(found)
+        return
+    for window in found:
+        x, y, width, height = window["rect"]
+        mark = "*" if window.get("active") else " "
+        print(f"{mark} {window['id']:>10}  {width}x{height}+{x}+{y}  {window['app_id'] or '-'}  {window['title']}")

@@ -1,0 +1,18 @@
+"""Start and stop a whole desktop on this machine: X server, session bus, window manager, panel; no container.
+
+- ``start``       ``start_desktop``: make what is needed, start the supervisor, wait for its word
+- ``supervisor``  the process that owns a desktop: starts its parts in order, proves each, reaps, ends them
+- ``account``     as whom a desktop runs
+- ``home``        its HOME: settings without first-run dialogs, saver, lock, compositing or animations
+- ``xserver``     Xvfb, its cookie, lock files of dead servers
+- ``readiness``   the proofs that a part is up
+- ``processes``   every process of a desktop, and how they are ended
+- ``stop``        ``stop_desktop``, ``list_desktops``
+
+Where a desktop's facts stand is ``deskhand.hand.state``'s to say, because the hand reads them too.
+"""
+
+from .start import SESSIONS, DesktopState, parse_size, start_desktop
+from .stop import list_desktops, stop_desktop
+
+__all__ = ["SESSIONS", "DesktopState", "list_desktops", "parse_size", "start_desktop", "stop_desktop"]

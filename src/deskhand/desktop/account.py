@@ -1,0 +1,109 @@
+"""As whom a desktop runs: as root an account of its own, ``desk``; as an ordinary user, that user."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pwd
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ..hand.errors import SetupError
+from ..hand.state import make_own_directory
+
+NAME = "desk"
+#: Few systems give out these numbers; RLIMIT_NPROC counts per uid on the whole host, containers included.
+UIDS = range(48710, 48790)
+_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True)
+class Account:
+    """An account of this machine. ``switch`` says whether processes must be started as another user than ours."""
+
+    name: str
+    uid: int
+    gid: int
+    shell: str
+    switch: bool
+
+
+def desktop_account() -> Account:
+    """The account that desktops started by this process run as; root makes ``desk`` when there is none.
+
+    Raises:
+        SetupError: The account can not be made, or is root's.
+    """
+    if os.geteuid() != 0:
+        return _account(_entry_of(os.geteuid()), switch=False)
+    with _lock():
+        try:
+            entry = pwd.getpwnam(NAME)
+        except KeyError:
+            entry = _make()
+    if entry.pw_uid == 0:
+        raise SetupError(f"the account {NAME!r} has uid 0: a desktop must not run as root; remove or rename it")
+    return _account(entry, switch=True)
+
+
+def _account(entry: pwd.struct_passwd, switch: bool) -> Account:
+    # Terminals start the account's shell; one that refuses log-ins would close them at once.
+    shell = entry.pw_shell
+    if os.path.basename(shell) in ("", "nologin", "false") or not os.access(shell, os.X_OK):
+        shell = next((path for path in ("/bin/bash", "/bin/sh") if os.access(path, os.X_OK)), "/bin/sh")
+    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, shell, switch)
+
+
+def _entry_of(uid: int) -> pwd.struct_passwd:
+    try:
+        return pwd.getpwuid(uid)
+    except KeyError:
+        # A container may run as a uid without an account.
+        return pwd.struct_passwd((str(uid), "x", uid, os.getegid(), "", "/", "/bin/sh"))
+
+
+def _make() -> pwd.struct_passwd:
+    """Make ``desk``: a group of its own, a locked password, no home (each desktop has its own)."""
+    program = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
+    if program is None:
+        raise SetupError(f"useradd is not installed: install it (Debian: passwd) or make an account named {NAME!r}")
+    taken = {entry.pw_uid for entry in pwd.getpwall()}
+    uid = next((uid for uid in UIDS if uid not in taken), None)
+    if uid is None:
+        raise SetupError(f"uids {UIDS[0]}-{UIDS[-1]} are all taken: make an account named {NAME!r} yourself")
+    shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
+    command = [program, "--uid", str(uid), "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
+    command += ["--shell", shell, "--comment", "Deskhand desktops", NAME]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TIMEOUT)
+    except subprocess.TimeoutExpired:
+        raise SetupError(f"useradd {NAME} did not end within {_TIMEOUT:g} s: make the account yourself") from None
+    try:
+        return pwd.getpwnam(NAME)
+    except KeyError:
+        why = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
+        raise SetupError(f"the account {NAME!r} can not be made: {why[0]}; make it yourself") from None
+
+
+@contextmanager
+def _lock() -> Iterator[None]:
+    """Two desktops started at once must not both run useradd."""
+    path = os.path.join(make_own_directory(), "account.lock")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    deadline = time.monotonic() + _TIMEOUT
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise SetupError(f"{path} stays locked: another start hangs; end it and try again") from None
+                time.sleep(0.05)  # flock has no deadline of its own
+        yield
+    finally:
+        os.close(descriptor)

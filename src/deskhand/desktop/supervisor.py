@@ -1,0 +1,381 @@
+"""The process that owns one desktop: ``python -m deskhand.desktop.supervisor SPECIFICATION``.
+
+It starts the parts in order and proves each, says so on standard output (one JSON line: ``ready``, or ``failed``
+with the part and the tail of its log), and then waits: for SIGTERM, or for the end of a part without which the
+desktop is none. Either way it ends everything that the desktop started. It is a subreaper (prctl(2)), so that every
+orphan of the desktop becomes its child and is reaped.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from typing import Any, NoReturn
+
+from ..hand import state as states
+from ..hand.errors import DeskhandError
+from ..hand.x11 import Connection
+from . import home, processes, remains, xserver
+from .account import Account
+from .readiness import Readiness
+
+_PR_SET_CHILD_SUBREAPER = 36
+_LOG_LIMIT = 8 << 20
+_LOG_LOOK = 60.0
+_TAIL_LINES = 20
+#: Seconds a session gets to end by itself before its processes are killed.
+_POLITE = 3.0
+
+_SESSIONS = {"xfce": ["startxfce4"], "openbox": ["openbox", "--sm-disable"]}
+_GSETTINGS = (
+    ("org.gnome.desktop.interface", "enable-animations", "false"),
+    ("org.gnome.desktop.screensaver", "lock-enabled", "false"),
+    ("org.gnome.desktop.screensaver", "idle-activation-enabled", "false"),
+)
+
+
+class PartFailed(Exception):
+    """A part of the desktop did not come up, or ended."""
+
+    def __init__(self, part: str, why: str) -> None:
+        super().__init__(f"{part}: {why}")
+        self.part = part
+        self.why = why
+
+
+class Stopped(Exception):
+    """We were asked to stop, or whoever started us went away before the desktop was up."""
+
+
+class Supervisor:
+    """One desktop, from nothing to nothing."""
+
+    def __init__(self, specification: dict[str, Any]) -> None:
+        self._account = Account(**specification["account"])
+        self._directory: str = specification["directory"]
+        self._timeout = float(specification["timeout"])
+        self._deadline = time.monotonic() + self._timeout
+        self._changes: dict[str, str] = specification["environment"]
+        self._base: str = specification["state_directory"]
+        width, height = specification["size"]
+        self._state: dict[str, Any] = {
+            "display": "",
+            "xauthority": os.path.join(self._directory, "Xauthority"),
+            "session": specification["session"],
+            "size": [width, height],
+            "user": self._account.name,
+            "uid": self._account.uid,
+            "gid": self._account.gid,
+            "home": os.path.join(self._directory, "home"),
+            "runtime_dir": os.path.join(self._directory, "run"),
+            "dbus_address": "",
+            "current_desktop": "",
+            "env": {},
+            "id": specification["id"],
+            "processes": {"supervisor": [os.getpid(), states.process_start_time(os.getpid())]},
+            "directory": self._directory,
+            "logs": os.path.join(self._directory, "logs"),
+            "started": time.time(),
+            "state": "starting",
+            "reason": "",
+        }
+        self._env: dict[str, str] = {}
+        self._vital: dict[int, str] = {}
+        self._running: dict[int, str] = {}
+        self._children: list[subprocess.Popen[bytes]] = []
+        self._stopping = False
+        self._ready = False
+        self._signals, self._signal_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def run(self) -> int:
+        """Bring the desktop up, keep it, end it; the exit status."""
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._take_signals()
+        # systemd-tmpfiles leaves alone what is locked: a desktop may live longer than files in /tmp are kept.
+        lock = os.open(os.path.dirname(self._directory), os.O_RDONLY | os.O_CLOEXEC)
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        try:
+            self._bring_up()
+            self._set_state("ready")
+            self._report({"ready": self._state["state_file"]})
+            self._keep()
+        except PartFailed as failure:
+            tail = self._tail(failure.part)
+            if self._ready:
+                # Its files stay for whoever wants to know why, until `down` or the next start.
+                self._end(failure.why if failure.part in failure.why else str(failure))
+                return 1
+            self._end()
+            self._report({"failed": failure.part, "why": failure.why, "log": tail})
+            return 1
+        except Stopped:
+            self._end()
+        return 0
+
+    # ---- coming up
+
+    def _bring_up(self) -> None:
+        home.make_home(self._directory, self._account, self._state["session"])
+        self._env = home.session_environment(self._directory, self._account, self._state["session"])
+        self._env.update(self._changes)
+        self._env[states.MARK] = self._state["id"]
+        self._start_xserver()
+        self._start_bus()
+        self._state["current_desktop"] = self._env.get("XDG_CURRENT_DESKTOP", "")
+        self._state["env"] = dict(self._env)
+        self._set_state("starting")
+        asides = [self._aside(["gsettings", "set", *setting]) for setting in _GSETTINGS]
+        if self._state["session"] == "openbox":
+            # An empty openbox screen has one colour, which could as well be a broken one.
+            asides.append(self._aside(["xsetroot", "-mod", "16", "16", "-fg", "#4d6078", "-bg", "#44566c"]))
+        self._start("session", _SESSIONS[self._state["session"]])
+        self._prove_session()
+        self._wait(lambda: not any(pid in self._running for pid in asides), (), self._left())
+
+    def _start_xserver(self) -> None:
+        xserver.make_socket_directory()
+        leftovers = xserver.find_leftovers()
+        cookie = xserver.new_cookie()
+        owner = (self._account.uid, self._account.gid) if self._account.switch else None
+        path = self._state["xauthority"]
+        xserver.write_xauthority(path, cookie, None, owner)
+        width, height = self._state["size"]
+        reader, writer = os.pipe2(os.O_CLOEXEC)
+        try:
+            self._start("X server", xserver.xvfb_command(width, height, 24, writer, path), pass_fds=(writer,))
+        finally:
+            os.close(writer)
+        number = self._line_from(reader, "X server", "it gave no display number").strip()
+        os.close(reader)
+        self._state["display"] = f":{int(number)}"
+        xserver.write_xauthority(path, cookie, int(number), owner)
+        xserver.clear_leftovers(leftovers)
+        self._env["DISPLAY"] = self._state["display"]
+        self._env["XAUTHORITY"] = path
+
+    def _start_bus(self) -> None:
+        reader, writer = os.pipe2(os.O_CLOEXEC)
+        address = f"unix:path={self._state['runtime_dir']}/bus"
+        # Services that the bus starts take their environment from it.
+        self._env["DBUS_SESSION_BUS_ADDRESS"] = address
+        command = ["dbus-daemon", "--session", "--nofork", "--nopidfile", f"--address={address}"]
+        try:
+            self._start("session bus", [*command, f"--print-address={writer}"], pass_fds=(writer,))
+        finally:
+            os.close(writer)
+        given = self._line_from(reader, "session bus", "it gave no address").strip()
+        os.close(reader)
+        self._state["dbus_address"] = self._env["DBUS_SESSION_BUS_ADDRESS"] = given
+
+    def _prove_session(self) -> None:
+        try:
+            timeout = max(1.0, self._left())
+            with Connection.open(self._state["display"], self._state["xauthority"], timeout) as connection:
+                readiness = Readiness(connection, self._look, (self._signals, sys.stdout.fileno()))
+                if not readiness.window_manager(self._left()):
+                    self._late("session", "no window manager owned _NET_SUPPORTING_WM_CHECK")
+                if self._state["session"] == "openbox":
+                    if not readiness.window_of_ours(self._left()):
+                        self._late("session", "a window of ours was not seen on the screen")
+                    return
+                if not readiness.windows_of_type("DESKTOP", self._left()):
+                    self._late("session", "the desktop's own window was not mapped")
+                if not readiness.windows_of_type("DOCK", self._left()):
+                    self._late("session", "the panel was not mapped")
+                if not readiness.painted(self._left()):
+                    self._late("session", "the screen stayed of one colour")
+        except DeskhandError as error:
+            self._look()
+            raise PartFailed("X server", str(error)) from None
+
+    def _late(self, part: str, what: str) -> NoReturn:
+        raise PartFailed(part, f"{what} within {self._timeout:g} s")
+
+    def _start(self, part: str, command: list[str], pass_fds: tuple[int, ...] = (), vital: bool = True) -> int:
+        """Start a program as the desktop's account, with its environment, no descriptor of ours, a log of its own."""
+        self._look()
+        account = self._account
+        log = os.open(self._log(part), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            child = subprocess.Popen(
+                command,
+                env=self._env,
+                cwd=self._state["home"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=pass_fds,
+                start_new_session=True,
+                umask=0o022,
+                user=account.uid if account.switch else None,
+                group=account.gid if account.switch else None,
+                extra_groups=[account.gid] if account.switch else None,
+            )
+        except FileNotFoundError:
+            raise PartFailed(part, f"{command[0]} is not installed (searched {self._env['PATH']})") from None
+        except OSError as error:
+            raise PartFailed(part, f"{command[0]} can not be started: {error.strerror}") from None
+        finally:
+            os.close(log)
+        # Never polled: `_look` takes the exit status of every child, and Popen must not be told another.
+        self._children.append(child)
+        self._running[child.pid] = part
+        if vital:
+            self._vital[child.pid] = part
+            self._state["processes"][part] = [child.pid, states.process_start_time(child.pid)]
+        return child.pid
+
+    def _aside(self, command: list[str]) -> int:
+        """Start a program that sets something and ends; 0 when it is not installed, which matters little."""
+        try:
+            return self._start("settings", command, vital=False)
+        except PartFailed:
+            return 0
+
+    def _line_from(self, descriptor: int, part: str, otherwise: str) -> str:
+        """The line that a part writes to a pipe when it is up."""
+        os.set_blocking(descriptor, False)
+        text = b""
+
+        def read() -> bool:
+            nonlocal text
+            try:
+                piece = os.read(descriptor, 4096)
+            except BlockingIOError:
+                return False
+            text += piece
+            return b"\n" in text or not piece
+
+        if not self._wait(read, (descriptor,), self._left()):
+            self._late(part, otherwise)
+        if b"\n" not in text:  # it closed the pipe: most likely it ended, and its exit status says more
+            self._wait(lambda: False, (), min(1.0, self._left()))
+            raise PartFailed(part, otherwise)
+        return text.decode()
+
+    # ---- waiting
+
+    def _take_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._stop)
+        # The handler does nothing; without one the kernel would not wake us.
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_SETMASK, set())
+        signal.set_wakeup_fd(self._signal_writer, warn_on_full_buffer=False)
+
+    def _stop(self, *_: object) -> None:
+        self._stopping = True
+
+    def _look(self) -> None:
+        """Take in signals and exit statuses; raise when the desktop must end."""
+        try:
+            while os.read(self._signals, 4096):
+                pass
+        except BlockingIOError:
+            pass
+        ended = processes.reap()
+        for pid in ended:
+            self._running.pop(pid, None)
+        if self._stopping or (not self._ready and self._starter_is_gone()):
+            raise Stopped
+        for pid, part in self._vital.items():
+            if pid in ended:
+                code = os.waitstatus_to_exitcode(ended[pid])
+                how = f"ended with exit status {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+                raise PartFailed(part, f"the {part} {how}")
+
+    def _starter_is_gone(self) -> bool:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)
+        return any(flags & (select.POLLERR | select.POLLHUP) for _, flags in poll.poll(0))
+
+    def _wait(self, condition: Any, descriptors: tuple[int, ...], timeout: float) -> bool:
+        """Wait until ``condition()``, which is looked at whenever a descriptor can be read or a signal came."""
+        deadline = time.monotonic() + timeout
+        poll = select.poll()
+        for descriptor in (self._signals, *descriptors, *(() if self._ready else (sys.stdout.fileno(),))):
+            poll.register(descriptor, 0 if descriptor == sys.stdout.fileno() else select.POLLIN)
+        while True:
+            self._look()
+            if condition():
+                return True
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            poll.poll(int(left * 1000) + 1)
+
+    def _left(self) -> float:
+        return max(0.0, self._deadline - time.monotonic())
+
+    def _keep(self) -> NoReturn:
+        """Live until told to stop, or until a part ends without which the desktop is none."""
+        while True:
+            self._wait(lambda: False, (), _LOG_LOOK)
+            for name in os.listdir(self._state["logs"]):
+                path = os.path.join(self._state["logs"], name)
+                if os.path.getsize(path) > _LOG_LIMIT:
+                    os.truncate(path, 0)  # applications started from the panel write to the session's log
+
+    # ---- what others see
+
+    def _report(self, message: dict[str, Any]) -> None:
+        self._ready = "ready" in message
+        try:
+            print(json.dumps(message), flush=True)
+        except OSError:
+            if self._ready:
+                raise Stopped from None
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, sys.stdout.fileno())
+        os.close(quiet)
+
+    def _set_state(self, state: str, reason: str = "") -> None:
+        self._state.update(state=state, reason=reason)
+        self._state["state_file"] = states.write_desktop(self._base, self._state)
+
+    def _log(self, part: str) -> str:
+        return os.path.join(self._state["logs"], part.replace(" ", "-") + ".log")
+
+    def _tail(self, part: str) -> list[str]:
+        try:
+            with open(self._log(part), "rb") as file:
+                file.seek(max(0, os.path.getsize(self._log(part)) - 8192))
+                return file.read().decode(errors="replace").splitlines()[-_TAIL_LINES:]
+        except OSError:
+            return []
+
+    # ---- ending
+
+    def _end(self, reason: str = "") -> None:
+        """End every process: the session politely, then the X server and the bus; remove what they leave.
+
+        With a ``reason`` the files stay, and the state file says it; without one nothing stays.
+        """
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+        if self._state["display"]:
+            self._set_state("stopping", reason)
+        mark, own = self._state["id"], self._state["processes"]
+        roots = [(pid, start_time) for pid, start_time in own.values() if start_time is not None]
+        last = [own[part][0] for part in ("X server", "session bus") if part in own]
+        ended = processes.end_processes(mark, roots, spare=last, polite=_POLITE, reaping=True)
+        then = processes.end_processes(mark, roots, polite=_POLITE, reaping=True)
+        remains.remove_sockets_and_memory(self._state, ended.pids | then.pids)
+        if reason:
+            self._set_state("dead", reason)
+        else:
+            remains.remove_files(self._state)
+
+
+def main() -> int:
+    return Supervisor(json.loads(sys.argv[1])).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

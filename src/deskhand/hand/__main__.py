@@ -1,0 +1,107 @@
+"""The one-file form: ``python3 deskhand-hand.pyz [OPTIONS]``, JSON in, JSON out.
+
+Reads one JSON request from standard input and writes one JSON answer to standard output; the picture is in it as base64,
+or follows as raw bytes with ``--raw`` (then ``picture.bytes`` says how many). Exit status: 0 all done, 2 refused before
+anything was sent, 3 failed after that, 5 the display can not be reached or was lost.
+
+    --display NAME      else DISPLAY
+    --xauthority FILE   else XAUTHORITY
+    --session NAME      keeps what key_down holds, for a minute, for the next call with that name
+    --timeout SECONDS   of every wait for the X server (5)
+    --raw               the picture follows the answer's line as bytes
+    --resident SOCKET   stay, and answer requests on that unix socket
+    --ask SOCKET        hand standard input to the resident hand there
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Dict, List, Optional
+
+_WITH_VALUE = ("display", "xauthority", "session", "timeout", "resident", "ask")
+_FLAGS = ("raw", "help", "clipboard-owner")
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Run the one-file form; gives its exit status."""
+    try:
+        options = _parse(sys.argv[1:] if arguments is None else arguments)
+    except ValueError as error:
+        print(f"deskhand-hand: {error}", file=sys.stderr)
+        return 2
+    if "help" in options:
+        print(__doc__)
+        return 0
+    if "clipboard-owner" in options:
+        from .clipboard_owner import main as own_clipboard
+
+        return own_clipboard(options.get("display"), options.get("xauthority"))
+    if "ask" in options:
+        from .resident import main_ask
+
+        return main_ask(options["ask"])
+    return _answer(options)
+
+
+def _parse(arguments: List[str]) -> Dict[str, str]:
+    options: Dict[str, str] = {}
+    rest = list(arguments)
+    while rest:
+        name, equals, value = rest.pop(0).partition("=")
+        key = name[2:] if name.startswith("--") else "help" if name == "-h" else ""
+        if key in _FLAGS and not equals:
+            options[key] = ""
+        elif key in _WITH_VALUE:
+            if not equals:
+                if not rest:
+                    raise ValueError(f"{name} needs a value")
+                value = rest.pop(0)
+            options[key] = value
+        else:
+            raise ValueError(f"unknown option {name!r}: see --help")
+    if "timeout" in options:
+        try:
+            if not 0.1 <= float(options["timeout"]) <= 600:
+                raise ValueError
+        except ValueError:
+            raise ValueError("--timeout must be a number of seconds from 0.1 to 600") from None
+    return options
+
+
+def _answer(options: Dict[str, str]) -> int:
+    import json
+
+    from .answering import answer, error_reply
+    from .errors import DeskhandError
+    from .hand import Hand
+    from .resident import read_request, serve
+
+    hand = Hand(
+        options.get("display"), options.get("xauthority"), options.get("session"), float(options.get("timeout", 5.0))
+    )
+    if "resident" in options:
+        try:
+            return serve(options["resident"], hand)
+        except DeskhandError as error:
+            print(f"deskhand-hand: {error}", file=sys.stderr)
+            return 1
+    try:
+        reply = answer(hand, read_request(sys.stdin.buffer.read()))
+    except DeskhandError as error:
+        reply = error_reply(error)
+    try:
+        hand.close()
+    except DeskhandError:
+        pass  # the display went away after the answer was complete
+    if "raw" in options and reply.picture is not None:
+        content = reply.picture.content
+        body = {**reply.answer, "picture": {**reply.answer["picture"], "bytes": len(content)}}
+        sys.stdout.buffer.write(json.dumps(body).encode() + b"\n" + content)
+    else:
+        sys.stdout.buffer.write(json.dumps(reply.with_base64()).encode() + b"\n")
+    sys.stdout.flush()
+    return reply.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

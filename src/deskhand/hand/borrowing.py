@@ -1,0 +1,201 @@
+"""What typing changes on the keyboard for a moment, and puts back: spare keycodes, locks, latches and the group.
+
+It stands in the root property ``_DESKHAND_BORROWED`` before it is done, so that what a killed process left is put
+back by the next one (``restore_borrowed``), but only where the keyboard still holds our values.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from .errors import ActionFailed
+from .keymap import Keymap
+from .owned_property import Line, OwnedProperty
+from .x11 import Connection, core, xkb
+
+PROPERTY = "_DESKHAND_BORROWED"
+ALL_MODIFIERS = 0xFF
+#: Every group and level of a borrowed keycode says the same, so that no modifier can change what it means.
+_COLUMNS = 4
+
+
+class KeyboardLoan:
+    """The keyboard, changed for the length of a ``with`` block."""
+
+    def __init__(self, conn: Connection, keymap: Keymap) -> None:
+        self._conn = conn
+        self._keymap = keymap
+        self._record = OwnedProperty(conn, PROPERTY)
+        self._spare: Optional[List[int]] = None
+        self._lent: Dict[int, List[int]] = {}  # keycode -> every keysym it got from us
+        self._state: Optional[xkb.State] = None
+        self._locks = 0
+        self._groups: List[int] = []
+
+    def __enter__(self) -> "KeyboardLoan":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if not self._conn.closed:
+            self.give_back()
+
+    # -- locks and the group ------------------------------------------------------------------------------------------
+
+    def neutralise(self, state: xkb.State, locks: int = 0, group: int = 0) -> None:
+        """Lock exactly the modifiers ``locks`` and that group; no latch is left. ``state`` is how it was found."""
+        if self._state is None:
+            self._state = state
+        if locks != self._locks or group not in self._groups:
+            self._locks = locks
+            self._groups.append(group)
+            self._note()
+        xkb.latch_lock_state(
+            self._conn,
+            affect_locks=ALL_MODIFIERS,
+            locks=locks,
+            lock_group=True,
+            group=group,
+            affect_latches=ALL_MODIFIERS,
+            latch_group=True,
+        )
+
+    def use_groups(self, state: xkb.State, groups: Sequence[int]) -> None:
+        """Note that the locked group will change among ``groups``; ``lock_group`` then does it without more ado."""
+        if self._state is None:
+            self._state = state
+            self._locks = state.locked_modifiers
+        new = [group for group in groups if group not in self._groups]
+        if new:
+            self._groups += new
+            self._note()
+
+    def lock_group(self, group: int) -> None:
+        xkb.latch_lock_state(self._conn, lock_group=True, group=group)
+
+    # -- spare keycodes -----------------------------------------------------------------------------------------------
+
+    def capacity(self) -> int:
+        """How many keysyms can be lent at a time."""
+        return len(self._spare_keycodes())
+
+    def lend(self, rows: Sequence[Tuple[int, int]]) -> List[int]:
+        """Give spare keycodes these keysyms, ``(plain, shifted)`` each; the keycodes, in the same order.
+
+        A second call replaces what the first one lent: the window must have handled its keys before.
+
+        Raises:
+            ActionFailed: the map has no spare keycode left; nothing was changed.
+        """
+        spare = self._spare_keycodes()
+        with self._record.exclusive():
+            if not self._lent:
+                # Another process may have borrowed since the map was read.
+                now = core.get_keyboard_mapping(self._conn, min(spare), max(spare) - min(spare) + 1) if spare else []
+                spare[:] = [code for code in spare if not any(now[code - min(spare)])]
+            if len(spare) < len(rows):
+                error = ActionFailed(
+                    f"the keyboard map has {len(spare)} spare keycodes, {len(rows)} are needed: paste the text instead"
+                )
+                error.sent = "none"
+                raise error
+            chosen = spare[: len(rows)]
+            for code, row in zip(chosen, rows):
+                values = self._lent.setdefault(code, [])
+                values += [keysym for keysym in row if keysym not in values]
+            self._write()
+            _set_rows(self._conn, {code: tuple(row) * (_COLUMNS // 2) for code, row in zip(chosen, rows)})
+        self._conn.sync()
+        return chosen
+
+    def give_back(self) -> None:
+        """Put everything back. What somebody else changed meanwhile stays as it is."""
+        if self._state is None and not self._lent:
+            return
+        with self._record.exclusive():
+            _take_back(self._conn, self._lent)
+            if self._state is not None:
+                _put_back_state(self._conn, self._state, self._locks, self._groups)
+            self._record.write(None)
+        self._record.forget()
+        self._lent, self._state, self._groups = {}, None, []
+        self._conn.sync()
+
+    def _spare_keycodes(self) -> List[int]:
+        if self._spare is None:
+            down = set(core.query_keymap(self._conn))
+            self._spare = [code for code in self._keymap.spare() if code not in down]
+        return self._spare
+
+    def _note(self) -> None:
+        with self._record.exclusive():
+            self._write()
+
+    def _write(self) -> None:
+        line: Line = {"codes": {str(code): values for code, values in self._lent.items()}}
+        if self._state is not None:
+            line.update(state=list(self._state), locks=self._locks, groups=self._groups)
+        self._record.write(line)
+
+
+def restore_borrowed(conn: Connection) -> List[str]:
+    """Put back what processes that are gone had changed on the keyboard; says what that was, in words."""
+    if conn.extension("XKEYBOARD") is None:
+        return []
+    xkb.use(conn)
+    record = OwnedProperty(conn, PROPERTY)
+    done: List[str] = []
+    with record.exclusive():
+        for line in record.take_dead():
+            try:
+                lent = {int(code): [int(value) for value in values] for code, values in line["codes"].items()}
+                state = xkb.State(*[int(field) for field in line["state"]]) if "state" in line else None
+                locks, groups = int(line.get("locks", 0)), [int(group) for group in line.get("groups", [])]
+            except (KeyError, TypeError, ValueError, AttributeError):
+                continue  # not a line of ours
+            taken = _take_back(conn, {code: values for code, values in lent.items() if 8 < code < 256})
+            if taken:
+                done.append(f"{len(taken)} borrowed keycodes")
+            if state is not None and _put_back_state(conn, state, locks, groups):
+                done.append("the locks and group of the keyboard")
+    conn.sync()
+    return done
+
+
+def _take_back(conn: Connection, lent: Dict[int, List[int]]) -> List[int]:
+    """Empty those keycodes that still hold a value of ours."""
+    if not lent:
+        return []
+    first, last = min(lent), max(lent)
+    rows = core.get_keyboard_mapping(conn, first, last - first + 1)
+    ours = [c for c, values in lent.items() if any(rows[c - first]) and set(rows[c - first]) <= {0, *values}]
+    _set_rows(conn, {code: (0,) for code in ours})
+    return ours
+
+
+def _put_back_state(conn: Connection, found: xkb.State, locks: int, groups: List[int]) -> bool:
+    """Lock and latch again what was, unless somebody has changed the locks or the group since."""
+    now = xkb.get_state(conn)
+    if now.locked_modifiers != locks or now.locked_group not in groups:
+        return False
+    xkb.latch_lock_state(
+        conn,
+        affect_locks=ALL_MODIFIERS,
+        locks=found.locked_modifiers,
+        lock_group=True,
+        group=found.locked_group,
+        affect_latches=found.latched_modifiers,
+        latches=found.latched_modifiers,
+        latch_group=bool(found.latched_group),
+        group_latch=found.latched_group & 0xFFFF,
+    )
+    return True
+
+
+def _set_rows(conn: Connection, rows: Dict[int, Tuple[int, ...]]) -> None:
+    """One request for each run of neighbouring keycodes: every request makes each client read the map again."""
+    codes = sorted(rows)
+    start = 0
+    for index in range(1, len(codes) + 1):
+        if index == len(codes) or codes[index] != codes[index - 1] + 1:
+            core.change_keyboard_mapping(conn, codes[start], [rows[code] for code in codes[start:index]])
+            start = index

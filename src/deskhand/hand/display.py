@@ -1,0 +1,72 @@
+"""A display we are connected to, and everything that belongs to that one connection."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from . import state
+from .frames import Frames
+from .held import Ledger
+from .keyboard import Keyboard
+from .ping import Pings
+from .pointer import Pointer
+from .screen import Screen
+from .x11 import Connection
+from .x11.connection import DEFAULT_TIMEOUT
+
+
+class Display:
+    """Connects, and puts right what processes of ours that died left behind on that display.
+
+    ``xauthority`` None: that of a desktop of ours with that name, else XAUTHORITY, else ``~/.Xauthority``.
+
+    Raises:
+        NoDisplay, DisplayTimeout, Unsupported: as ``Connection.open`` and ``Screen`` say.
+    """
+
+    def __init__(
+        self,
+        name: Optional[str] = None,
+        xauthority: Optional[str] = None,
+        session: Optional[str] = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> None:
+        if xauthority is None and name is not None:
+            desktop = state.find_desktop(name)
+            xauthority = str(desktop["xauthority"]) if desktop is not None else None
+        self.xauthority = xauthority
+        self.conn = Connection.open(name, xauthority, timeout)
+        try:
+            self.screen = Screen(self.conn)
+            self.ledger = Ledger(self.conn, session)
+            self.pings = Pings(self.conn)
+            self.keyboard = Keyboard(self.conn, self.pings, self.ledger)
+            self.pointer = Pointer(self.conn, self.ledger)
+            self.frames = Frames(self.conn, session)
+        except BaseException:
+            self.conn.close()
+            raise
+
+    @property
+    def name(self) -> str:
+        return str(self.conn.name)
+
+    @property
+    def lost(self) -> bool:
+        return self.conn.closed
+
+    def close(self, keep: bool = True) -> None:
+        """End the connection. What ``key_down`` holds stays for the named session when ``keep``, else is released."""
+        if not self.conn.closed:
+            try:
+                self.ledger.leave(keep)
+                self.conn.sync()
+            finally:
+                self.screen.close()
+                self.conn.close()
+
+    def __enter__(self) -> "Display":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()

@@ -1,0 +1,187 @@
+"""Where keys go: the window with the keyboard focus, or an error before anything is sent.
+
+The window that ``_NET_ACTIVE_WINDOW`` names need not have the X focus, so GetInputFocus is what counts (X Window System
+Protocol, GetInputFocus; ICCCM, 4.1.7 Input Focus; EWMH, _NET_SUPPORTING_WM_CHECK).
+"""
+
+from __future__ import annotations
+
+from typing import Dict, NamedTuple, Optional
+
+from .errors import ActionFailed, RequestFailed
+from .x11 import Connection, core
+
+_HOW = "click into a window or use 'focus' first"
+_MENU_TYPES = ("MENU", "POPUP_MENU", "DROPDOWN_MENU", "COMBO")
+
+
+class FocusTarget(NamedTuple):
+    """Which window gets keys now.
+
+    ``window`` has the X focus; ``top_level`` is the window a person sees as one (the ancestor with WM_STATE, ICCCM
+    4.1.3.1), and ``title`` its title. ``grabbed`` is ``"menu"`` while a menu is open: the menu gets the keys then,
+    and ``menu`` is its window. ``by_pointer`` means there is no window manager and keys follow the pointer.
+    """
+
+    window: int
+    top_level: int
+    title: str
+    grabbed: Optional[str] = None
+    menu: int = 0
+    by_pointer: bool = False
+
+    def facts(self) -> Dict[str, object]:
+        """What an answer says about it."""
+        if self.grabbed:
+            return {"window": self.menu, "title": self.title, "grabbed": self.grabbed}
+        found: Dict[str, object] = {"window": self.top_level, "title": self.title}
+        if self.by_pointer:
+            found["focus"] = "pointer"
+        return found
+
+
+def keyboard_target(conn: Connection) -> FocusTarget:
+    """The window that would get a key pressed now.
+
+    Without a window manager a server starts with its focus on PointerRoot, where the window under the pointer gets the
+    keys: that is a target too, and says so. With a window manager PointerRoot is refused, as nobody chose a window.
+
+    Raises:
+        ActionFailed: no application's window would get the key; nothing was sent.
+    """
+    try:
+        return _target(conn)
+    except RequestFailed:
+        # The window went away between two requests; what has the focus now is asked once more.
+        try:
+            return _target(conn)
+        except RequestFailed:
+            raise _refused("the window with the keyboard focus closed just now") from None
+
+
+def client_of(conn: Connection, window: int) -> int:
+    """What the ids of all windows of one client have in common (X11 Protocol, section 8, resource-id-base)."""
+    return window & ~conn.setup.id_mask
+
+
+def top_level_of(conn: Connection, window: int) -> int:
+    """The nearest of ``window`` and its ancestors with WM_STATE; without one, the one that is a child of the root."""
+    state = conn.atom("WM_STATE")
+    current, below_root = window, window
+    for _ in range(32):
+        if current in (0, conn.root):
+            break
+        asked = core.ask_property(conn, current, state)
+        parent = core.query_tree(conn, current)[1]
+        if core.take_property(conn, current, state, asked).type:
+            return current
+        below_root, current = current, parent
+    return below_root
+
+
+def title_of(conn: Connection, window: int) -> str:
+    """``_NET_WM_NAME``, else ``WM_NAME``; empty when there is none."""
+    name = conn.atom("_NET_WM_NAME")
+    asked = [core.ask_property(conn, window, name), core.ask_property(conn, window, core.ATOM_WM_NAME)]
+    modern = core.take_property(conn, window, name, asked[0]).value
+    old = core.take_property(conn, window, core.ATOM_WM_NAME, asked[1])
+    if modern:
+        return modern.decode("utf-8", "replace")
+    return old.value.decode("latin-1" if old.type == core.ATOM_STRING else "utf-8", "replace")
+
+
+def manager_window(conn: Connection) -> int:
+    """The window of a running EWMH window manager (its back-pointer checked); 0 when none runs."""
+    check = conn.atom("_NET_SUPPORTING_WM_CHECK")
+    try:
+        for_root = core.get_property(conn, conn.root, check).cardinals()
+        if for_root and core.get_property(conn, for_root[0], check).cardinals() == for_root[:1]:
+            return for_root[0]
+    except RequestFailed:
+        pass  # the property is left from a window manager that is gone
+    return 0
+
+
+def _target(conn: Connection) -> FocusTarget:
+    manager = manager_window(conn)
+    focus = core.get_input_focus(conn)
+    menu = _open_menu(conn, manager)
+    by_pointer = False
+    if focus == core.FOCUS_POINTER_ROOT and not manager:
+        focus = _under_pointer(conn)
+        by_pointer = True
+        if not focus and not menu:
+            raise _refused("keys go to the window under the pointer, and there is none", "move the pointer to a window")
+    why = ""
+    if focus == core.FOCUS_NONE:
+        why = "no window has the keyboard focus"
+    elif focus == core.FOCUS_POINTER_ROOT:
+        why = "the keyboard focus is on no window in particular (PointerRoot)"
+    elif focus == conn.root:
+        why = "the keyboard focus is on the root window"
+    elif manager and client_of(conn, focus) == client_of(conn, manager):
+        why = "the keyboard focus is on the window manager's own window"
+    if menu:
+        # An open menu holds the keyboard, whatever has the focus.
+        title = title_of(conn, menu) or ("" if why else title_of(conn, top_level_of(conn, focus)))
+        return FocusTarget(menu if why else focus, menu if why else top_level_of(conn, focus), title, "menu", menu)
+    if why:
+        raise _refused(why)
+    top_level = top_level_of(conn, focus)
+    return FocusTarget(focus, top_level, title_of(conn, top_level), by_pointer=by_pointer)
+
+
+def _under_pointer(conn: Connection) -> int:
+    """The deepest window under the pointer (0: only the root)."""
+    found, window = 0, conn.root
+    for _ in range(32):
+        child = core.query_pointer(conn, window).child
+        if not child:
+            break
+        found = window = child
+    return found
+
+
+def _open_menu(conn: Connection, manager: int) -> int:
+    """The topmost menu that is open, told by its type (EWMH, _NET_WM_WINDOW_TYPE); 0 when there is none.
+
+    A menu of the window manager itself may carry no type: a window of its with no other client's window in it.
+    """
+    children = core.query_tree(conn, conn.root)[2]
+    kind = conn.atom("_NET_WM_WINDOW_TYPE")
+    menus = set(conn.atoms([f"_NET_WM_WINDOW_TYPE_{name}" for name in _MENU_TYPES]))
+    asked = [(w, core.ask_window_attributes(conn, w), core.ask_property(conn, w, kind)) for w in reversed(children)]
+    found = 0
+    for window, attributes_asked, type_asked in asked:
+        try:
+            attributes = core.parse_attributes(conn.reply(attributes_asked))
+            types = core.take_property(conn, window, kind, type_asked).cardinals()
+        except RequestFailed:
+            continue  # it closed meanwhile
+        if found or attributes.map_state != core.MAP_STATE_VIEWABLE:
+            continue
+        of_manager = bool(manager) and client_of(conn, window) == client_of(conn, manager)
+        # The manager's own windows need no override-redirect; a torn-off menu of an application has none and grabs nothing.
+        if menus.intersection(types):
+            found = window if of_manager or attributes.override_redirect else 0
+        elif of_manager and not types and _is_managers_menu(conn, window):
+            found = window
+    return found
+
+
+def _is_managers_menu(conn: Connection, window: int) -> bool:
+    ours = client_of(conn, window)
+    try:
+        box = core.get_geometry(conn, window)
+        named = core.get_property(conn, window, core.ATOM_WM_CLASS).type
+        strangers = [child for child in core.query_tree(conn, window)[2] if client_of(conn, child) != ours]
+    except RequestFailed:
+        return False
+    # Frames hold another client's window; a manager's hidden windows are 1x1, its switchers carry a class.
+    return box.width >= 16 and box.height >= 16 and not named and not strangers
+
+
+def _refused(why: str, how: str = _HOW) -> ActionFailed:
+    error = ActionFailed(f"{why}, so no application would get the keys: {how}")
+    error.sent = "none"
+    return error

@@ -1,0 +1,144 @@
+"""The hand: looks at one display and acts on it. What everything above this package calls."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from . import applications, batch, opener, windows
+from .display import Display
+from .envelope import PictureWish, parse_batch
+from .errors import BatchRefused, DisplayLost, DisplayTimeout
+from .picture import Picture, make_picture
+from .preflight import prepare
+from .screen import Region
+from .x11 import randr
+from .x11.connection import DEFAULT_TIMEOUT
+
+Answer = Dict[str, Any]
+
+
+class Hand:
+    """One agent's hand on one display. Connects when first needed, and again after the display was lost.
+
+    ``display`` None is DISPLAY; ``session`` names what may be held from one process to the next; ``timeout`` is the
+    deadline in seconds of every single wait for the X server. For one thread at a time.
+    """
+
+    def __init__(
+        self,
+        display: Optional[str] = None,
+        xauthority: Optional[str] = None,
+        session: Optional[str] = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> None:
+        self._name = display or os.environ.get("DISPLAY") or None
+        self._xauthority = xauthority
+        self._session = session
+        self._timeout = timeout
+        self._display: Optional[Display] = None
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection to the display now."""
+        return self._display is not None and not self._display.lost
+
+    @property
+    def display(self) -> Display:
+        """The connected display.
+
+        Raises:
+            NoDisplay, DisplayTimeout, Unsupported: it can not be reached; says what was tried.
+        """
+        if self._display is None or self._display.lost:
+            self._display = Display(self._name, self._xauthority, self._session, self._timeout)
+        return self._display
+
+    def act(self, request: Any, alive: Callable[[], bool] = lambda: True) -> Tuple[Answer, Optional[Picture]]:
+        """Run a batch given as its envelope; the answer, and the picture when one was asked for.
+
+        Raises:
+            BatchRefused: preflight found an error; nothing was sent.
+            NoDisplay, DisplayTimeout, Unsupported: the display can not be reached; nothing was sent.
+            DisplayLost: it went away in the middle; ``facts["answer"]`` holds what is known.
+        """
+        parsed = parse_batch(request)
+        display = self._answering()
+        names_applications = any(action.action in ("launch", "quit") for action in parsed.actions)
+        environment = self.environment() if names_applications else {}
+        prepared = prepare(parsed, display.screen.size(), display.frames.newest(), environment)
+        return batch.run(display, prepared, self._session, alive)
+
+    def screenshot(
+        self,
+        region: Optional[Region] = None,
+        wish: Optional[PictureWish] = None,
+        limits: bool = True,
+    ) -> Picture:
+        """A picture of the screen now. ``region`` is [x0, y0, x1, y1] in root-window pixels.
+
+        Without ``limits`` it has full size, whatever its bytes: for a file, not for a model.
+
+        Raises:
+            BatchRefused: the region is not on the screen.
+            CaptureFailed: no picture could be taken.
+        """
+        wish = wish or PictureWish()
+        display = self._answering()
+        try:
+            if limits:
+                return batch.take_picture(display, wish, region)
+            taken = display.screen.capture(region, wish.cursor)
+        except ValueError as error:
+            raise BatchRefused(str(error)) from None
+        return make_picture(taken, display.frames.next(), wish.format, wish.max_edge, None)
+
+    def windows(self) -> List[Dict[str, Any]]:
+        """The windows a person could see or switch to, as ``windows.list_windows`` gives them."""
+        return windows.list_windows(self._answering().conn)
+
+    def info(self) -> Dict[str, Any]:
+        """The display, its size, monitors, window manager and X server."""
+        display = self._answering()
+        width, height = display.screen.size()
+        return {
+            "display": display.name,
+            "size": [width, height],
+            "depth": display.conn.screen.root_depth,
+            "monitors": [monitor._asdict() for monitor in randr.get_monitors(display.conn)],
+            "window_manager": windows.window_manager(display.conn),
+            "server": display.conn.setup.vendor,
+        }
+
+    def apps(self) -> List[Dict[str, str]]:
+        """The applications the desktop shows: ``[{"id", "name", "path"}]``."""
+        return [entry.as_dict() for entry in applications.list_applications(self.environment())]
+
+    def environment(self) -> Dict[str, str]:
+        """The environment applications of this display's desktop start with; ours when no display can be reached."""
+        if self._name is None:
+            return dict(os.environ)
+        return opener.session_environment(self._answering().conn, self._name)
+
+    def close(self, keep: bool = True) -> None:
+        """Let go. A named session's ``key_down`` survives for a minute when ``keep``; all else is released."""
+        if self._display is not None:
+            display, self._display = self._display, None
+            display.close(keep)
+
+    def __enter__(self) -> "Hand":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def _answering(self) -> Display:
+        """The display, after a round trip: a connection that died while nobody looked is replaced, once."""
+        display = self.display
+        try:
+            display.conn.sync()
+        except DisplayTimeout:
+            raise  # it is there and does not answer: a second try would only double the wait
+        except DisplayLost:
+            display = self.display
+        return display

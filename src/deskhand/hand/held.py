@@ -1,0 +1,208 @@
+"""The ledger of held input: what we have pressed and not released, written on the root window before the press.
+
+A process that dies half-way (``kill -9``) leaves its entries there; the next process of ours on that display releases
+them. Entries live in the root property ``_DESKHAND_HELD``, one JSON object a line::
+
+    {"owner": window, "session": "name", "pid": 4242, "start": 917, "kind": "key"|"button", "code": 38, "until": null|s}
+
+An owner is alive as long as the window it names exists and carries its mark: the server destroys the window with the
+connection, whatever ended it, also across containers where pids mean nothing. ``until`` (seconds of CLOCK_BOOTTIME, one
+clock for the whole machine) is set when a named session ended cleanly and keeps what ``key_down`` and ``mouse_down``
+pressed for its next call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+
+from .errors import DeskhandError, RequestFailed
+from .state import process_start_time
+from .x11 import Connection, core, xtest
+
+KEY, BUTTON = "key", "button"
+#: Seconds that what a named session left down at a clean exit stays down.
+KEEP_SECONDS = 60.0
+
+Entry = Dict[str, Any]
+
+
+class Ledger:
+    """What this process holds down on one display; ``session`` is the name that may take it up again later."""
+
+    def __init__(self, conn: Connection, session: Optional[str] = None) -> None:
+        self._conn = conn
+        self.session = session
+        self._property, self._mark = conn.atoms(["_DESKHAND_HELD", "_DESKHAND_OWNER"])
+        self._window = core.create_window(conn, input_only=True)
+        self._nonce = f"{os.getpid()}.{time.monotonic_ns()}"
+        core.change_property(conn, self._window, self._mark, core.ATOM_STRING, 8, self._nonce.encode())
+        self._start = process_start_time(os.getpid())
+        self._mine: List[Tuple[str, int]] = []
+        #: What was found pressed by processes that are gone, and released: ``[("key", 38), ...]``.
+        self.released_at_start: List[Tuple[str, int]] = []
+        self._take_over()
+
+    @property
+    def held(self) -> List[Tuple[str, int]]:
+        """What is down by our doing, in the order of the presses."""
+        return list(self._mine)
+
+    def take_released_at_start(self) -> List[str]:
+        """What ``released_at_start`` holds, in words, once: the first answer of a process tells it."""
+        found, self.released_at_start = self.released_at_start, []
+        return [f"{kind} {code}" for kind, code in found]
+
+    def hold(self, kind: str, code: int) -> None:
+        """Note that ``code`` is about to be pressed. Call it before the press."""
+        self.hold_all([(kind, code)])
+
+    def hold_all(self, codes: Iterable[Tuple[str, int]]) -> None:
+        """Note several at once: one write for a whole text."""
+        new = [item for item in codes if item not in self._mine]
+        if new:
+            self._mine += new
+            self._write()
+
+    def drop(self, kind: str, code: int) -> None:
+        """Note that ``code`` has been released. Call it after the release."""
+        self.drop_all([(kind, code)])
+
+    def drop_all(self, codes: Iterable[Tuple[str, int]]) -> None:
+        gone = set(codes)
+        if gone.intersection(self._mine):
+            self._mine = [item for item in self._mine if item not in gone]
+            self._write()
+
+    @contextlib.contextmanager
+    def covering(self, codes: Iterable[Tuple[str, int]]) -> Iterator[None]:
+        """Everything in ``codes`` may be pressed inside; what is still down at the end is released."""
+        new = [item for item in dict.fromkeys(codes) if item not in self._mine]
+        self.hold_all(new)
+        try:
+            yield
+        finally:
+            self.release(new)
+
+    def release(self, codes: Iterable[Tuple[str, int]]) -> List[Tuple[str, int]]:
+        """Release those of ``codes`` that are down, last pressed first; gives what was."""
+        wanted = [item for item in reversed(self._mine) if item in set(codes)]
+        released = _release_if_down(self._conn, wanted)
+        self.drop_all(wanted)
+        return released
+
+    def release_all(self) -> List[Tuple[str, int]]:
+        """Release everything we hold."""
+        return self.release(self.held)
+
+    def leave(self, keep: bool = True) -> None:
+        """The process ends cleanly: a named session keeps what it holds for a minute, everything else is released."""
+        if self._conn.closed:
+            return
+        if not (keep and self.session):
+            self.release_all()
+        self._write(until=_now() + KEEP_SECONDS if self._mine else None)
+
+    # -- the property -----------------------------------------------------------------------------------------------
+
+    def _take_over(self) -> None:
+        """Release what dead processes left, and take up what our own session kept."""
+        with self._exclusive() as entries:
+            alive: List[Entry] = []
+            dead: List[Entry] = []
+            for entry in entries:
+                if entry.get("until") is None:
+                    (alive if self._owner_lives(entry) else dead).append(entry)
+                elif self.session and entry.get("session") == self.session and entry["until"] >= _now():
+                    self._mine.append((str(entry["kind"]), int(entry["code"])))
+                else:
+                    (alive if entry["until"] >= _now() else dead).append(entry)
+            if dead or self._mine:
+                others = {(e["kind"], e["code"]) for e in alive} | set(self._mine)
+                orphans = [(str(e["kind"]), int(e["code"])) for e in reversed(dead)]
+                self.released_at_start = _release_if_down(self._conn, [o for o in orphans if o not in others])
+                self._store(alive + [self._entry(kind, code, None) for kind, code in self._mine])
+
+    def _write(self, until: Optional[float] = None) -> None:
+        with self._exclusive() as entries:
+            others = [entry for entry in entries if entry.get("owner") != self._window]
+            self._store(others + [self._entry(kind, code, until) for kind, code in self._mine])
+
+    def _entry(self, kind: str, code: int, until: Optional[float]) -> Entry:
+        return {
+            "owner": self._window,
+            "nonce": self._nonce,
+            "session": self.session or "",
+            "pid": os.getpid(),
+            "start": self._start,
+            "kind": kind,
+            "code": code,
+            "until": until,
+        }
+
+    @contextlib.contextmanager
+    def _exclusive(self) -> Iterator[List[Entry]]:
+        """The entries, while no other client can change them; the server grab ends with the connection at the latest."""
+        core.grab_server(self._conn)
+        try:
+            yield self._load()
+        finally:
+            with contextlib.suppress(DeskhandError):
+                core.ungrab_server(self._conn)
+                self._conn.flush()
+
+    def _load(self) -> List[Entry]:
+        value = core.get_property(self._conn, self._conn.root, self._property).value
+        entries: List[Entry] = []
+        for line in value.decode("utf-8", "replace").splitlines():
+            try:
+                entry = json.loads(line)
+                if entry["kind"] in (KEY, BUTTON) and 0 < int(entry["code"]) < 256:
+                    entries.append(entry)
+            except (ValueError, KeyError, TypeError):
+                continue  # anybody may write on the root window; a line that is not ours holds nothing of ours
+        return entries
+
+    def _store(self, entries: List[Entry]) -> None:
+        if not entries:
+            core.delete_property(self._conn, self._conn.root, self._property)
+            return
+        text = "\n".join(json.dumps(entry) for entry in entries)
+        utf8 = self._conn.atom("UTF8_STRING")
+        core.change_property(self._conn, self._conn.root, self._property, utf8, 8, text.encode())
+
+    def _owner_lives(self, entry: Entry) -> bool:
+        try:
+            mark = core.get_property(self._conn, int(entry["owner"]), self._mark)
+        except (RequestFailed, KeyError, ValueError, TypeError):
+            return False
+        return mark.value.decode("latin-1") == entry.get("nonce")
+
+
+def _release_if_down(conn: Connection, codes: List[Tuple[str, int]]) -> List[Tuple[str, int]]:
+    """Send releases for those of ``codes`` that the server has as down (a release of what is up does nothing)."""
+    if not codes:
+        return []
+    keys_down = set(core.query_keymap(conn))
+    mask = core.query_pointer(conn).mask
+    released = []
+    for kind, code in codes:
+        # The core state tells only the first five buttons; the others are released on the word of the ledger.
+        down = code in keys_down if kind == KEY else code > 5 or bool(mask >> (7 + _logical(conn, code)) & 1)
+        if down:
+            xtest.fake_input(conn, xtest.KEY_RELEASE if kind == KEY else xtest.BUTTON_RELEASE, code)
+            released.append((kind, code))
+    conn.sync()
+    return released
+
+
+def _logical(conn: Connection, button: int) -> int:
+    mapping = core.get_pointer_mapping(conn)
+    return mapping[button - 1] if 0 < button <= len(mapping) else button
+
+
+def _now() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,0 +1,149 @@
+"""Which window shows that a launch has worked: the rules, looked at after every X event.
+
+Sources: EWMH, _NET_CLIENT_LIST, _NET_WM_WINDOW_TYPE, _NET_ACTIVE_WINDOW; ICCCM 4.1.3.1, WM_STATE; Startup Notification.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from . import exec_line
+from .applications import Entry
+from .launched_process import LaunchedProcess
+from .window_properties import Window, read_windows, watch
+from .windows import (
+    WINDOW_EVENTS,
+    active_window,
+    current_desktop,
+    is_shown,
+    managed,
+    read_all,
+    window_ids,
+)
+from .x11 import Connection
+
+#: Windows that an application shows beside its own, or before it.
+NO_WINDOW_OF_ITS_OWN = ("splash", "notification", "tooltip", "dock", "desktop")
+#: Programs whose name says nothing about the application they run.
+_INTERPRETERS = ("sh", "bash", "dash", "env", "python", "python3", "perl", "ruby", "java", "node", "flatpak", "snap")
+
+
+class Sight(NamedTuple):
+    """A window that counts. ``outcome`` is ``"window"`` (new) or ``"focus"`` (an old one was raised)."""
+
+    outcome: str
+    window: Window
+    matched: bool
+
+
+class LaunchWatch:
+    """What is on the screen before the launch, and what is different now."""
+
+    def __init__(self, conn: Connection, entry: Entry, startup_id: str, startup_time: int) -> None:
+        self._conn = conn
+        self._names = names_of(entry)
+        self._startup_id = startup_id
+        self._startup_time = startup_time
+        self._old: Dict[int, Window] = {window.id: window for window in read_all(conn)}
+        if managed(conn):
+            # A client list names windows that are not shown too: minimised, or on other desktops.
+            self._old.update((window.id, window) for window in read_windows(conn, window_ids(conn)))
+        self._active = active_window(conn)
+        watch(conn, list(self._old), WINDOW_EVENTS)
+        #: Why the windows seen so far do not count, the last look's: ``(window, reason)``.
+        self.candidates: List[Tuple[Window, str]] = []
+        self._owned: Dict[int, bool] = {}
+
+    def look(self, process: LaunchedProcess) -> Optional[Sight]:
+        """The window that counts now and is the application's, else one that counts (``matched`` false), or None."""
+        conn = self._conn
+        self.candidates = []
+        ids = window_ids(conn)
+        new = [window for window in ids if window not in self._old]
+        # Events first, the state after them: what changes in between is not missed.
+        watch(conn, new, WINDOW_EVENTS)
+        active = active_window(conn)
+        desktop = current_desktop(conn)
+        sights: List[Sight] = []
+        for window in read_windows(conn, new):
+            reason = self._does_not_count(window, desktop)
+            if reason:
+                self.candidates.append((window, reason))
+            else:
+                sights.append(Sight("window", window, self._is_its_own(window, process)))
+        for window in read_windows(conn, [one for one in ids if one in self._old]):
+            if self._was_raised(window, active) and is_shown(conn, window, desktop):
+                matched = self._is_its_own(window, process)
+                if matched:
+                    sights.append(Sight("focus", window, True))
+                elif window.id == active and active != self._active:
+                    self.candidates.append((window, "took the focus and is not known to be the application's"))
+        sights.sort(key=lambda sight: (sight.matched, sight.window.id == active, sight.outcome == "window"))
+        self.candidates += [(one.window, "is not known to be the application's") for one in sights if not one.matched]
+        return sights[-1] if sights else None
+
+    def _does_not_count(self, window: Window, desktop: Optional[int]) -> str:
+        if window.override_redirect:
+            return "is a popup"
+        if window.type in NO_WINDOW_OF_ITS_OWN:
+            return f"is a {window.type}"
+        if not is_shown(self._conn, window, desktop):
+            elsewhere = desktop is not None and window.desktop not in (None, -1, desktop)
+            return f"is on desktop {window.desktop}" if elsewhere else "is not shown"
+        if not managed(self._conn) and min(window.rect[2:]) <= 1:
+            return "is one pixel"
+        return ""
+
+    def _was_raised(self, window: Window, active: Optional[int]) -> bool:
+        old = self._old[window.id]
+        return (
+            (window.id == active and active != self._active)
+            or (window.startup_id == self._startup_id != "" and old.startup_id != window.startup_id)
+            # An application that is told the startup id and has the focus already only notes its time.
+            or (window.user_time == self._startup_time and old.user_time != window.user_time)
+            or ("demands_attention" in window.states and "demands_attention" not in old.states)
+            or (window.viewable and not old.viewable)
+        )
+
+    def _is_its_own(self, window: Window, process: LaunchedProcess) -> bool:
+        if window.startup_id and window.startup_id == self._startup_id:
+            return True
+        if window.user_time == self._startup_time and window.id in self._old:
+            return True
+        if self._names & set(window.names):
+            return True
+        if window.id not in self._owned or not self._owned[window.id]:
+            self._owned[window.id] = process.owns(window.pids)
+        return self._owned[window.id]
+
+    def is_of_opener(self, window: Window, process: LaunchedProcess) -> bool:
+        """Whether a window is the opener's own: it shows a dialog when it can not start the application."""
+        return process.pid is not None and process.pid in window.pids
+
+
+def names_of(entry: Entry) -> Set[str]:
+    """The names, case-folded, by which a window's WM_CLASS or application id tells that it is the entry's.
+
+    ``StartupWMClass``, the id, the last part of an id like ``org.xfce.mousepad``, and the program.
+    """
+    names = [entry.startup_wm_class or "", entry.id, entry.id.rpartition(".")[2]]
+    try:
+        program = os.path.basename(exec_line.entry_arguments(entry)[0])
+        if program not in _INTERPRETERS:
+            names.append(program)
+    except exec_line.ExecLineError:
+        pass
+    return {name.casefold() for name in names if name}
+
+
+def describe(candidates: Sequence[Tuple[Window, str]]) -> str:
+    """What else was seen, for the sentence of a failure; ``""`` when nothing was."""
+    if not candidates:
+        return ""
+    window, reason = candidates[-1]
+    return f"; window {window.id} {window.title!r} appeared but {reason}"
+
+
+def brief(candidates: Iterable[Tuple[Window, str]]) -> List[Dict[str, object]]:
+    return [{**window.brief(), "reason": reason} for window, reason in candidates]

@@ -1,0 +1,97 @@
+"""Everything about a batch that can be known before its first event: it is checked here, whole, and nothing is sent."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from . import actions, applications, keyboard, picture, text
+from .coordinates import Space
+from .envelope import Batch
+from .errors import BatchRefused, Unsupported
+from .screen import Region
+
+Point = Tuple[int, int]
+
+
+class Step(NamedTuple):
+    """One action, ready to be carried out: positions in root-window pixels, chords parsed, the application found."""
+
+    action: Any
+    point: Optional[Point] = None
+    path: List[Point] = []
+    region: Optional[Region] = None
+    chord: Any = None
+    modifiers: List[Any] = []
+    entry: Optional[applications.Entry] = None
+
+
+class Prepared(NamedTuple):
+    """A batch ready to run on a screen of ``screen`` pixels; ``region`` is that of the final picture (None: all)."""
+
+    batch: Batch
+    steps: List[Step]
+    screen: Tuple[int, int]
+    region: Optional[Region]
+
+
+def prepare(batch: Batch, screen: Tuple[int, int], newest: Optional[int], environment: Dict[str, str]) -> Prepared:
+    """Check ``batch`` for a screen of that size.
+
+    ``newest`` is the number of the picture the session was given last. ``environment`` is that of the desktop, which
+    decides what applications there are.
+
+    Raises:
+        BatchRefused: names the first action that is wrong. Nothing has been sent.
+    """
+    space = Space(batch.space, screen)
+    steps = []
+    for index, action in enumerate(batch.actions):
+        try:
+            steps.append(_step(action, space, environment))
+        except (ValueError, applications.ApplicationError) as error:
+            facts = dict(getattr(error, "facts", {}))
+            raise BatchRefused(f"action {index} ({action.action}): {error}", index, **facts) from None
+    if batch.expect.sequence is not None and batch.expect.sequence != newest:
+        raise BatchRefused(
+            f"the picture {batch.expect.sequence} is not the newest this session was given"
+            f" ({newest if newest is not None else 'it was given none'}): look again before acting",
+            0,
+        )
+    region = None
+    if batch.picture is not None:
+        try:
+            picture.check_format(batch.picture.format)
+            if batch.picture.region is not None:
+                region = space.region(batch.picture.region)
+        except (ValueError, Unsupported) as error:
+            raise BatchRefused(f"picture: {error}") from None
+    return Prepared(batch, steps, screen, region)
+
+
+def _step(action: Any, space: Space, environment: Dict[str, str]) -> Step:
+    point = None
+    if isinstance(action, (actions.Click, actions.Move, actions.MouseDown, actions.MouseUp, actions.Scroll)):
+        if action.x is not None and action.y is not None:
+            point = space.point(action.x, action.y)
+    modifiers = [keyboard.parse_keys(name) for name in getattr(action, "modifiers", [])]
+    if isinstance(action, actions.Drag):
+        return Step(action, path=[space.point(x, y) for x, y in action.path], modifiers=modifiers)
+    if isinstance(action, actions.Zoom):
+        return Step(action, region=space.region(action.region))
+    if isinstance(action, (actions.Key, actions.HoldKey, actions.KeyDown, actions.KeyUp)):
+        return Step(action, chord=keyboard.parse_keys(action.keys))
+    if isinstance(action, actions.Type):
+        text.check_text(action.text)
+    if isinstance(action, actions.Launch):
+        return Step(action, entry=applications.find(action.app, environment, unlisted=True))
+    if isinstance(action, actions.Quit) and action.app is not None:
+        return Step(action, entry=_found(action.app, environment))
+    return Step(action, point=point, modifiers=modifiers)
+
+
+def _found(app: str, environment: Dict[str, str]) -> Optional[applications.Entry]:
+    """The entry of an application to quit: one that has been uninstalled since may still run."""
+    try:
+        return applications.find(app, environment, unlisted=True)
+    except applications.UnknownApplication:
+        return None

@@ -1,0 +1,14 @@
+"""The X11 wire protocol: about forty requests over plain sockets, standard library only.
+
+- ``connection``  one connection, with a deadline on every wait and events handed to subscribers
+- ``display_name``, ``auth``  where the server is, and the cookie it asks for
+- ``events``      the 32-byte events, decoded
+- ``core``        requests of the X Window System Protocol
+- ``xtest`` ``shm`` ``damage`` ``xfixes`` ``randr`` ``xkb`` ``xres``  those of the extensions, one file each
+- ``keysyms`` ``protocol``  generated tables
+"""
+
+from .connection import Connection, Extension
+from .events import Event
+
+__all__ = ["Connection", "Event", "Extension"]

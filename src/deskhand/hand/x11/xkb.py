@@ -1,0 +1,139 @@
+"""Groups, locks, latches and the map of the keyboard (X Keyboard Extension Protocol)."""
+
+from __future__ import annotations
+
+import struct
+from typing import Dict, List, NamedTuple, Tuple
+
+from ..errors import Unsupported
+from .connection import Connection, Extension
+
+#: XkbUseCoreKbd: the device the core protocol calls the keyboard.
+CORE_KEYBOARD = 0x100
+
+
+class State(NamedTuple):
+    """XkbGetState: modifiers as bits (Shift 1, Lock 2, Control 4, Mod1 8 ... Mod5 128), groups from 0 on."""
+
+    modifiers: int
+    base_modifiers: int
+    latched_modifiers: int
+    locked_modifiers: int
+    group: int
+    locked_group: int
+    base_group: int
+    latched_group: int
+
+
+class KeyType(NamedTuple):
+    """How modifiers choose a level of a key: ``levels`` maps exact modifier masks to levels, any other to level 0.
+
+    Modifiers outside ``mask`` make no difference.
+    """
+
+    mask: int
+    levels: Dict[int, int]
+
+
+class KeySymbols(NamedTuple):
+    """One keycode's keysyms, ``groups[group][level]`` (0: NoSymbol), and the index of each group's key type.
+
+    ``out_of_range`` tells what a group that the key does not have means: 0x00 wrap, 0x40 clamp, 0x80 and above go to
+    ``redirect``.
+    """
+
+    groups: Tuple[Tuple[int, ...], ...]
+    types: Tuple[int, ...]
+    out_of_range: int
+    redirect: int
+
+
+class Map(NamedTuple):
+    """XkbGetMap: key types, keysyms by keycode, and the modifier mask of each keycode that has one."""
+
+    types: List[KeyType]
+    keys: Dict[int, KeySymbols]
+    modifiers: Dict[int, int]
+
+
+def use(conn: Connection) -> Extension:
+    """XkbUseExtension: must be sent before any other request of XKB."""
+    extension = conn.extension("XKEYBOARD")
+    if extension is None:
+        raise Unsupported(f"display {conn.name} has no XKEYBOARD extension, so exact text can not be typed")
+    conn.call(extension.major, 0, struct.pack("=HH", 1, 0))
+    return extension
+
+
+def get_state(conn: Connection) -> State:
+    extension = conn.extension("XKEYBOARD")
+    assert extension is not None
+    data = conn.call(extension.major, 4, struct.pack("=H2x", CORE_KEYBOARD))
+    mods, base, latched, locked, group, locked_group, base_group, latched_group = struct.unpack_from(
+        "=BBBBBBhh", data, 8
+    )
+    return State(mods, base, latched, locked, group, locked_group, base_group, latched_group)
+
+
+def latch_lock_state(
+    conn: Connection,
+    *,
+    affect_locks: int = 0,
+    locks: int = 0,
+    lock_group: bool = False,
+    group: int = 0,
+    affect_latches: int = 0,
+    latches: int = 0,
+    latch_group: bool = False,
+    group_latch: int = 0,
+) -> None:
+    """XkbLatchLockState: set the locked and latched modifiers and groups that ``affect_`` and the flags name."""
+    extension = conn.extension("XKEYBOARD")
+    assert extension is not None
+    body = struct.pack(
+        "=HBBBBBBxBH",
+        CORE_KEYBOARD,
+        affect_locks,
+        locks,
+        int(lock_group),
+        group,
+        affect_latches,
+        latches,
+        int(latch_group),
+        group_latch,
+    )
+    conn.send(extension.major, 5, body)
+
+
+def get_map(conn: Connection) -> Map:
+    """XkbGetMap of the core keyboard: all key types, keysyms and the modifier map."""
+    extension = conn.extension("XKEYBOARD")
+    assert extension is not None
+    key_types, key_symbols, modifier_map = 1, 2, 4
+    full = key_types | key_symbols | modifier_map
+    data = conn.call(extension.major, 8, struct.pack("=HHH2x", CORE_KEYBOARD, full, 0) + bytes(16))
+    first_key, type_count, key_count, modifier_count = data[17], data[15], data[20], data[33]
+    at = 40
+    types: List[KeyType] = []
+    for _ in range(type_count):
+        mask, _mods, _virtual, _levels, entries, preserve = struct.unpack_from("=BBHBBB", data, at)
+        at += 8
+        levels: Dict[int, int] = {}
+        for _ in range(entries):
+            active, entry_mask, level = struct.unpack_from("=BBB", data, at)
+            if active:
+                levels[entry_mask] = level
+            at += 8
+        at += 4 * entries if preserve else 0
+        types.append(KeyType(mask, levels))
+    keys: Dict[int, KeySymbols] = {}
+    for keycode in range(first_key, first_key + key_count):
+        kinds = data[at : at + 4]
+        info, width, count = struct.unpack_from("=BBH", data, at + 4)
+        symbols = struct.unpack_from(f"={count}I", data, at + 8)
+        at += 8 + 4 * count
+        groups = min(info & 0x0F, 4, count // width if width else 0)
+        rows = tuple(tuple(symbols[width * group : width * (group + 1)]) for group in range(groups))
+        keys[keycode] = KeySymbols(rows, tuple(kinds[:groups]), info & 0xC0, info >> 4 & 3)
+    modifiers = {data[at + 2 * i]: data[at + 2 * i + 1] for i in range(modifier_count)}
+    return Map(types, keys, modifiers)

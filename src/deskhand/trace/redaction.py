@@ -1,0 +1,155 @@
+"""Take text that was typed with ``secret: true`` out of everything that is recorded."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+#: Stands for a secret of any length.
+MASK = "•••"
+
+# A hole of one to three characters in a sentence tells what was there ("f•••le"), so a string that holds a secret
+# this short is masked whole.
+_SHORT = 4
+
+# The words of the envelope and the answer. A secret that happens to be one of them ("ok", "type") must neither make
+# the record unreadable nor be given away by the holes.
+_FIELD_LIST = "action status sent settle mode format space button modifiers method unit event outcome picture"
+_WORD_LIST = """
+    click move mouse_down mouse_up drag scroll type key hold_key key_down key_up wait wait_window launch quit focus
+    close resize clipboard_set clipboard_get zoom cursor_position screenshot ok failed skipped none all part unknown
+    settled timeout animating quiet fixed png jpeg webp screen left middle right back forward ctrl shift alt super meta
+    keys paste notches pixels done stopped"""
+_KEY_LIST = """
+    actions expect sequence window timeout strict max_edge region x y count path dx dy text secret repeat seconds title
+    app focused keep_open force results error point settled settle_ms moving width height scale time hash name id rect
+    grid expected found goal facts checks class pid"""
+_WORD_FIELDS = frozenset(_FIELD_LIST.split())
+_WORDS = frozenset(_WORD_LIST.split())
+_KEYS = _WORD_FIELDS | frozenset(_KEY_LIST.split())
+
+
+class Redactor:
+    """Knows the secrets of one trace and masks every occurrence of them.
+
+    A picture can still show a secret: a screen that displays what was typed is outside of what this can take out.
+    """
+
+    def __init__(self) -> None:
+        self._secrets: set[str] = set()
+        self._long: re.Pattern[str] | None = None
+        self._short: re.Pattern[str] | None = None
+
+    def learn(self, envelope: Mapping[str, Any]) -> bool:
+        """Learn the secrets of ``envelope``; True when there is one that was not known."""
+        actions = envelope.get("actions")
+        fresh = {
+            form
+            for action in (actions if isinstance(actions, (list, tuple)) else [])
+            if _is_secret(action)
+            for name, value in action.items()
+            if not _is_public(name, value)
+            for text in _strings(value)
+            for form in _forms(text)
+        } - self._secrets
+        if not fresh:
+            return False
+        self._secrets |= fresh
+        self._long = _pattern(form for form in self._secrets if len(form) >= _SHORT)
+        self._short = _pattern(form for form in self._secrets if len(form) < _SHORT)
+        return True
+
+    def clean(self, value: Any, field: str = "", numbers: bool = True) -> Any:
+        """A copy of ``value`` made of JSON types only, without secrets.
+
+        ``field`` is the key that ``value`` stands under. ``numbers`` also masks a number that reads as a secret; a
+        batch leaves it off, as its numbers are positions.
+        """
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, (int, float)):
+            if numbers and str(value) in self._secrets:
+                return MASK
+            # JSON has no NaN and no infinity; a browser would refuse the whole page for one.
+            return value if math.isfinite(value) else str(value)
+        if isinstance(value, Mapping):
+            if _is_secret(value):
+                return {
+                    self._key(str(name)): (
+                        self.clean(item, str(name), numbers) if _is_public(name, item) else _masked(item)
+                    )
+                    for name, item in value.items()
+                }
+            return {self._key(str(name)): self.clean(item, str(name), numbers) for name, item in value.items()}
+        if isinstance(value, (list, tuple, set, frozenset)):
+            return [self.clean(item, field, numbers) for item in value]
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return f"({len(bytes(value))} bytes)"
+        text = str(value)
+        return text if field in _WORD_FIELDS and text in _WORDS else self.clean_text(text)
+
+    def clean_text(self, text: str) -> str:
+        """``text`` with every secret masked; masks that touch are one, so their number tells nothing."""
+        if self._short is not None and self._short.search(text):
+            return MASK
+        return self._long.sub(MASK, text) if self._long is not None else text
+
+    def _key(self, key: str) -> str:
+        return self._long.sub(MASK, key) if self._long is not None and key not in _KEYS else key
+
+
+def _is_secret(action: Any) -> bool:
+    # Any value but false counts: an envelope that preflight refuses ("secret": "yes") is recorded too.
+    return isinstance(action, Mapping) and action.get("secret") not in (None, False)
+
+
+def _is_public(name: Any, value: Any) -> bool:
+    # Everything else in a secret action is masked: the text may stand in a field of the wrong name.
+    if name == "secret":
+        return isinstance(value, bool)
+    return name in ("action", "method") and isinstance(value, str) and value in _WORDS
+
+
+def _masked(value: Any) -> Any:
+    return value if value is None or isinstance(value, bool) else MASK
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _strings(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _strings(item)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield str(value)
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """The secret as other texts may repeat it: one line, one of its lines, quoted for Python, JSON, HTML or a URL."""
+    unix = secret.replace("\r\n", "\n")
+    lines = [line for line in unix.splitlines() if len(line) >= _SHORT]
+    for text in (secret, unix, secret.strip(), " ".join(secret.split("\n")), " ".join(secret.split()), *lines):
+        for form in (
+            text,
+            repr(text)[1:-1],
+            ascii(text)[1:-1],
+            json.dumps(text)[1:-1],
+            json.dumps(text, ensure_ascii=False)[1:-1],
+            html.escape(text),
+            quote(text, safe="", errors="replace"),
+        ):
+            if form.strip():
+                yield form
+
+
+def _pattern(forms: Iterator[str]) -> re.Pattern[str] | None:
+    longest_first = sorted(forms, key=len, reverse=True)
+    return re.compile(f"(?:{'|'.join(map(re.escape, longest_first))})+") if longest_first else None
