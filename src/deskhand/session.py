@@ -6,12 +6,14 @@ everything in a trace when there is one. Every run has a session of its own.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from types import TracebackType
 from typing import Any
 
 from deskhand.backends.base import Backend, Envelope, Outcome
-from deskhand.errors import BatchRefused, BudgetSpent, DeskhandError, DisplayLost
+from deskhand.errors import BatchRefused, BudgetSpent, DeskhandError, DisplayLost, SetupError
 from deskhand.trace import TraceRecorder
 
 
@@ -39,6 +41,8 @@ class Session:
         self.launched: list[dict[str, Any]] = []
         #: What the last batch came to, refusals included: ``{"time", "ok", "text"}``.
         self.last_outcome: dict[str, Any] | None = None
+        # The budget is looked at before a batch and counted after it, so one batch runs at a time.
+        self._turn = asyncio.Lock()
 
     async def __aenter__(self) -> Session:
         return self
@@ -66,32 +70,38 @@ class Session:
         return await self._act(batch, counts=True)
 
     async def _act(self, batch: Envelope, counts: bool) -> Outcome:
-        began, started = time.time(), time.monotonic()
-        try:
-            if counts:
-                self._check_budget(batch)
-            outcome = await self.backend.act(self._with_guard(batch))
-        except DeskhandError as error:
-            self._failed(batch, error, began, time.monotonic() - started)
-            raise
+        async with self._turn:
+            began, started = time.time(), time.monotonic()
+            try:
+                if counts:
+                    self._check_budget(batch)
+                outcome = await self.backend.act(self._guarded(batch))
+            except DeskhandError as error:
+                self._failed(batch, error, began, time.monotonic() - started)
+                raise
+            except asyncio.CancelledError:
+                self._cancelled(batch, began, time.monotonic() - started)
+                raise
+            self._done(batch, outcome, counts, began, time.monotonic() - started)
+            return outcome
+
+    def _done(self, batch: Envelope, outcome: Outcome, counts: bool, began: float, elapsed: float) -> None:
+        answer = outcome.answer
         if counts:
-            self._count(outcome.answer)
-        for result in outcome.results:
-            if result["action"] == "launch" and result["status"] == "ok":
-                self.launched.append(result)
-        if "picture" in outcome.answer:
-            self.sequence = outcome.answer["picture"]["sequence"]
+            self._count(answer)
+        self.launched += [r for r in outcome.results if r["action"] == "launch" and r["status"] == "ok"]
+        picture = answer.get("picture", {})
+        self.sequence = picture.get("sequence", self.sequence)
         self._tell(outcome.ok, outcome.error or "done")
-        if self.trace is not None:
-            self.trace.batch(
-                dict(batch),
-                outcome.answer,
-                outcome.picture,
-                outcome.answer.get("picture", {}).get("format", "png"),
-                began,
-                time.monotonic() - started,
-            )
-        return outcome
+        if self.trace is None:
+            return
+        try:
+            self.trace.batch(dict(batch), answer, outcome.picture, picture.get("format", "png"), began, elapsed)
+        except SetupError as error:
+            # It has happened all the same: who reads only the error must not send it again.
+            error.sent = answer["sent"]
+            error.facts["answer"] = answer
+            raise
 
     async def screenshot(self, **wish: Any) -> Outcome:
         """Look only: a batch of one ``screenshot``. ``wish`` is the envelope's ``picture``; costs no budget."""
@@ -123,17 +133,26 @@ class Session:
             " send fewer, or finish"
         )
 
-    def _with_guard(self, batch: Envelope) -> Envelope:
-        """``expect.sequence`` counts this session's pictures, also where several sessions share a backend."""
+    def _guarded(self, batch: Envelope) -> Envelope:
+        """The batch, with ``expect.sequence`` checked here.
+
+        It counts this session's pictures, also where several sessions share a backend, whose newest picture may be
+        another session's.
+        """
         expected = batch.get("expect")
-        sequence = expected.get("sequence") if isinstance(expected, dict) else None
-        if sequence is not None and sequence != self.sequence:
+        if not isinstance(expected, dict):
+            return batch  # none, or one that the backend refuses
+        sequence = expected.get("sequence")
+        if not isinstance(sequence, int) or isinstance(sequence, bool):
+            return batch
+        if sequence != self.sequence:
             raise BatchRefused(
                 f"the picture {sequence} is not the newest this session was given"
                 f" ({self.sequence if self.sequence is not None else 'it was given none'}): look again before acting",
                 0,
             )
-        return batch
+        rest = {name: value for name, value in expected.items() if name != "sequence"}
+        return {**batch, "expect": rest}
 
     def _count(self, answer: dict[str, Any]) -> None:
         self.actions_used += sum(result["status"] != "skipped" for result in answer["results"])
@@ -143,9 +162,19 @@ class Session:
         answer = error.facts.get("answer") if isinstance(error, DisplayLost) else None
         if answer is not None:
             self._count(answer)
-        if self.trace is not None:
-            told = answer or {"ok": False, "sent": error.sent, "results": [], "error": str(error)}
-            self.trace.batch(dict(batch), told, None, "png", began, elapsed)
+        told = answer or {"ok": False, "sent": error.sent, "results": [], "error": str(error)}
+        self._trace_failure(batch, told, began, elapsed)
+
+    def _cancelled(self, batch: Envelope, began: float, elapsed: float) -> None:
+        text = "cancelled: the batch was stopped, and what it held was released"
+        self._tell(False, text)
+        self._trace_failure(batch, {"ok": False, "sent": "unknown", "results": [], "error": text}, began, elapsed)
+
+    def _trace_failure(self, batch: Envelope, told: dict[str, Any], began: float, elapsed: float) -> None:
+        # What went wrong first is what the caller must hear of; a trace that can not be written fails again at its end.
+        with contextlib.suppress(SetupError):
+            if self.trace is not None:
+                self.trace.batch(dict(batch), told, None, "png", began, elapsed)
 
     def _tell(self, ok: bool, text: str) -> None:
         self.last_outcome = {"time": time.time(), "ok": ok, "text": text}

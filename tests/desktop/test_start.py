@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from deskhand.hand.errors import NoDisplay, SetupError
 from deskhand.hand.state import find_desktop, process_mark
 from deskhand.hand.x11 import Connection, core
 
-from .conftest import Start, fake, let_everybody_in, nothing_left_of, run_on, wait_for
+from .conftest import Start, fake, nothing_left_of, run_on, wait_for
 
 
 def connect(desktop: DesktopState) -> Connection:
@@ -65,6 +66,19 @@ def test_xfce_settings_reach_toolkits(xfce: DesktopState) -> None:
     assert value("xfwm4", "/general/use_compositing") == "false"
     assert value("xsettings", "/Gtk/EnableAnimations") == "false"
     assert value("xfce4-session", "/general/SaveOnExit") == "false"
+
+
+@pytest.mark.slow
+def test_gtk_applications_neither_animate_nor_fade(xfce: DesktopState) -> None:
+    script = (
+        "import gi; gi.require_version('Gtk', '3.0'); from gi.repository import Gtk;"
+        "s = Gtk.Settings.get_default(); print(s.props.gtk_enable_animations, s.props.gtk_overlay_scrolling)"
+    )
+    child = run_on(xfce, ["/usr/bin/python3", "-c", script])
+    said = child.communicate(timeout=60)[0]
+    if child.returncode != 0:
+        pytest.skip("python3-gi and GTK 3 are not installed")
+    assert said.strip() == "False False"
 
 
 def test_each_desktop_has_its_own_of_everything(start: Start) -> None:
@@ -138,55 +152,70 @@ def test_root_runs_the_desktop_as_desk(start: Start) -> None:
         assert int(fields["CapEff"][0], 16) == 0, process
 
 
-def test_a_part_that_is_not_installed_is_named(tmp_path: Path) -> None:
-    let_everybody_in(tmp_path)
+@pytest.fixture
+def known_id(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The id that the next desktop gets, to look for what is left of one that did not start."""
+    known = uuid.uuid4()
+    monkeypatch.setattr("deskhand.desktop.start.uuid.uuid4", lambda: known)
+    return str(known)
+
+
+def nothing_left(mark: str) -> bool:
+    return (
+        processes.processes_of(mark) == {}
+        and mark not in {desktop["id"] for desktop in list_desktops()}
+        and mark[:8] not in os.listdir(base_directory())
+    )
+
+
+def test_a_part_that_is_not_installed_is_named(start: Start, known_id: str, open_directory: Path) -> None:
     for name in ("Xvfb", "dbus-daemon", "sh"):
-        (tmp_path / name).symlink_to(f"/usr/bin/{name}")
-    before = displays()
+        (open_directory / name).symlink_to(f"/usr/bin/{name}")
     with pytest.raises(SetupError, match="part session: startxfce4 is not installed") as caught:
-        start_desktop("xfce", environment={"PATH": str(tmp_path)}, timeout=30)
+        start("xfce", environment={"PATH": str(open_directory)}, timeout=30)
     assert caught.value.facts["part"] == "session"
-    assert displays() == before
+    assert nothing_left(known_id)
 
 
 @pytest.mark.parametrize(
     ("program", "part"), [("Xvfb", "X server"), ("dbus-daemon", "session bus"), ("openbox", "session")]
 )
-def test_a_part_that_ends_is_named_with_the_tail_of_its_log(tmp_path: Path, program: str, part: str) -> None:
-    path = fake(tmp_path, program, "echo something went wrong with $PPID >&2\nexit 7\n")
-    before = set(os.listdir(base_directory()))
+def test_a_part_that_ends_is_named_with_the_tail_of_its_log(
+    start: Start, known_id: str, open_directory: Path, program: str, part: str
+) -> None:
+    path = fake(open_directory, program, "echo something went wrong with $PPID >&2\nexit 7\n")
     with pytest.raises(SetupError) as caught:
-        start_desktop("openbox", environment={"PATH": path}, timeout=30)
+        start("openbox", environment={"PATH": path}, timeout=30)
     assert caught.value.facts["part"] == part
     assert "something went wrong with" in str(caught.value)
     assert "exit status 7" in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert set(os.listdir(base_directory())) <= before
+    assert nothing_left(known_id)
 
 
-def test_a_part_that_never_comes_up_ends_at_the_deadline(tmp_path: Path) -> None:
-    path = fake(tmp_path, "openbox", "echo waiting for nothing\nexec sleep 1000\n")
+def test_a_part_that_never_comes_up_ends_at_the_deadline(start: Start, known_id: str, open_directory: Path) -> None:
+    path = fake(open_directory, "openbox", "echo waiting for nothing\nexec sleep 1000\n")
     with pytest.raises(SetupError, match="_NET_SUPPORTING_WM_CHECK within 2 s; its log ends: waiting for nothing"):
-        start_desktop("openbox", environment={"PATH": path}, timeout=2)
+        start("openbox", environment={"PATH": path}, timeout=2)
+    assert nothing_left(known_id)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_interrupted_start_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
-    path = fake(tmp_path, "openbox", "exec sleep 1000\n")
+def test_an_interrupted_start_leaves_nothing(open_directory: Path, number: signal.Signals) -> None:
+    path = fake(open_directory, "openbox", "exec sleep 1000\n")
     script = (
         "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(1));"
         "from deskhand.desktop import start_desktop;"
         f"start_desktop('openbox', environment={{'PATH': {path!r}}})"
     )
-    before = {desktop["id"] for desktop in list_desktops()}
     starter = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
-    mark = wait_for(lambda: next((d["id"] for d in list_desktops() if d["id"] not in before), None))
-    wait_for(lambda: any(process.name == "sleep" for process in processes.processes_of(mark).values()))
-    starter.send_signal(number)
+    try:
+        mark = wait_for(lambda: next((d["id"] for d in list_desktops() if d["env"].get("PATH") == path), None))
+        wait_for(lambda: any(process.name == "sleep" for process in processes.processes_of(mark).values()))
+    finally:
+        starter.send_signal(number)
     assert starter.wait(30) != 0
-    wait_for(lambda: not processes.processes_of(mark))
-    wait_for(lambda: mark not in {desktop["id"] for desktop in list_desktops()})
-    assert mark[:8] not in os.listdir(base_directory())
+    wait_for(lambda: nothing_left(mark))
 
 
 def test_a_lock_file_that_names_a_live_process_is_no_server(start: Start) -> None:
@@ -244,10 +273,6 @@ def test_the_state_can_be_printed(start: Start) -> None:
     assert facts["display"] == desktop.display
     assert process_mark(desktop.processes["X server"][0]) == desktop.id
     assert facts["env"]["DESKHAND_DESKTOP"] == desktop.id
-
-
-def displays() -> set[str]:
-    return {desktop["display"] for desktop in list_desktops()}
 
 
 def base_directory() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -14,10 +15,12 @@ import pytest
 from deskhand.desktop import DesktopState, list_desktops, processes, stop_desktop
 from deskhand.desktop.processes import wait_for_end
 from deskhand.hand.errors import SetupError
-from deskhand.hand.state import find_desktop, process_start_time
+from deskhand.hand.state import find_desktop, launched, process_start_time, record_launched
 
-from .conftest import Start, fake, nothing_left_of, run_as, run_on, wait_for
+from .conftest import Start, fake, is_dead_socket, nothing_left_of, run_as, run_on, wait_for
 
+#: An account that every system has; a session bus asks for one.
+NOBODY = pwd.getpwnam("nobody").pw_uid
 #: A user number that no account has: what an ordinary user can do is tried with it.
 STRANGER = 48799
 
@@ -52,7 +55,6 @@ def test_down_after_kill_9_of_supervisor_and_server_of_xfce(start: Start) -> Non
         os.kill(desktop.processes[part][0], signal.SIGKILL)
     stop_desktop(desktop.display)
     nothing_left_of(desktop)
-    assert desktop.display not in {facts["display"] for facts in list_desktops()}
 
 
 @pytest.mark.parametrize("part", ["X server", "session bus", "session"])
@@ -64,7 +66,7 @@ def test_a_part_that_dies_ends_the_desktop_and_is_told(start: Start, part: str) 
     assert (status["state"], status["alive"]) == ("dead", False)
     assert status["reason"] == f"the {part} was ended by SIGKILL"
     assert processes.processes_of(desktop.id) == {}
-    assert not os.path.lexists(f"/tmp/.X11-unix/X{desktop.display[1:]}")
+    assert not is_dead_socket(f"/tmp/.X11-unix/X{desktop.display[1:]}")
     assert find_desktop(desktop.display) is None
     stop_desktop(desktop.display)
     nothing_left_of(desktop)
@@ -112,6 +114,14 @@ def test_programs_of_the_desktop_end_with_it(start: Start, tmp_path: Path) -> No
             child.communicate()
 
 
+def test_the_record_of_launches_goes_with_the_desktop(start: Start) -> None:
+    desktop = start()
+    record_launched(desktop.display, {"id": "mousepad", "pid": os.getpid()})
+    assert [record["id"] for record in launched(desktop.display)] == ["mousepad"]
+    stop_desktop(desktop.display)
+    assert launched(desktop.display) == []
+
+
 def test_the_mark_of_another_desktop_is_not_touched(start: Start) -> None:
     one, two = start(), start()
     other = subprocess.Popen(["sleep", "1000"], env=two.env)
@@ -123,9 +133,9 @@ def test_the_mark_of_another_desktop_is_not_touched(start: Start) -> None:
         other.wait()
 
 
-def test_orphans_are_reaped(start: Start, tmp_path: Path) -> None:
+def test_orphans_are_reaped(start: Start, open_directory: Path) -> None:
     script = "(sleep 0.1 & echo $! >$TMPDIR/orphan)\nexec /usr/bin/openbox --sm-disable\n"
-    desktop = start("openbox", environment={"PATH": fake(tmp_path, "openbox", script)})
+    desktop = start("openbox", environment={"PATH": fake(open_directory, "openbox", script)})
     orphan = int(Path(desktop.env["TMPDIR"], "orphan").read_text())
     wait_for(lambda: not os.path.exists(f"/proc/{orphan}"))
 
@@ -139,8 +149,7 @@ def test_the_callers_own_children_are_left_to_it(start: Start) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be two users")
-def test_an_ordinary_user_starts_and_stops_a_desktop(tmp_path: Path) -> None:
-    os.chown(tmp_path, STRANGER, STRANGER)
+def test_an_ordinary_user_starts_and_stops_a_desktop(open_directory: Path) -> None:
     script = (
         "import json, os\n"
         "from deskhand.desktop import start_desktop, stop_desktop, list_desktops\n"
@@ -153,32 +162,32 @@ def test_an_ordinary_user_starts_and_stops_a_desktop(tmp_path: Path) -> None:
         "print(json.dumps([d.uid, d.state_file, uids, len(seen), sorted(processes.processes_of(d.id)),\n"
         "                  os.path.exists(d.directory), os.path.exists(d.state_file)]))\n"
     )
-    done = run_as(STRANGER, script, home=tmp_path)
+    done = run_as(NOBODY, script, home=open_directory)
     assert done.stderr == ""
     assert done.stdout.strip() == (
-        f'[{STRANGER}, "/tmp/deskhand-{STRANGER}/desktops/{done.stdout.split("desktops/")[1].split(".")[0]}.json",'
-        f" [{STRANGER}], 1, [], false, false]"
+        f'[{NOBODY}, "/tmp/deskhand-{NOBODY}/desktops/{done.stdout.split("desktops/")[1].split(".")[0]}.json",'
+        f" [{NOBODY}], 1, [], false, false]"
     )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be two users")
-def test_an_ordinary_user_can_not_stop_roots_desktop(start: Start, tmp_path: Path) -> None:
+def test_an_ordinary_user_can_not_stop_roots_desktop(start: Start, open_directory: Path) -> None:
     desktop = start()
     script = "import sys; from deskhand.desktop import stop_desktop; stop_desktop(sys.argv[1])"
-    done = run_as(STRANGER, script, desktop.display, home=tmp_path)
+    done = run_as(STRANGER, script, desktop.display, home=open_directory)
     assert done.returncode != 0
     assert f"the desktop at {desktop.display} was started by root" in done.stderr
     assert find_desktop(desktop.display) is not None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be two users")
-def test_a_state_directory_of_somebody_else_is_not_trusted(tmp_path: Path) -> None:
+def test_a_state_directory_of_somebody_else_is_not_trusted(open_directory: Path) -> None:
     trap = Path(f"/tmp/deskhand-{STRANGER - 1}")
     (trap / "desktops").mkdir(parents=True)
     os.chown(trap, STRANGER, STRANGER)
     try:
         script = "from deskhand.hand.state import make_own_directory as m; m('desktops')"
-        done = run_as(STRANGER - 1, script, home=tmp_path)
+        done = run_as(STRANGER - 1, script, home=open_directory)
         assert f"{trap} is not a directory that only user {STRANGER - 1} may write to" in done.stderr
     finally:
         (trap / "desktops").rmdir()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from deskhand.backends.base import Outcome
+from deskhand.backends.base import Outcome, in_words
 from deskhand.errors import ActionError
 from deskhand.session import Session
 
@@ -130,25 +130,6 @@ def _judge(done: Done, turns: int, checks: Sequence[Callable[[], Check]], progre
     if wrong:
         text = f"{wrong[0].what}: expected {wrong[0].expected}, found {wrong[0].found}"
     return RunResult(done.success and not wrong, text, turns, results)
-
-
-def in_words(outcome: Outcome) -> str:
-    """An outcome in one line."""
-    done = [result["action"] for result in outcome.results if result["status"] == "ok"]
-    words = ", ".join(_result_in_words(result) for result in outcome.results if result["status"] == "ok")
-    if not outcome.ok:
-        words = f"FAILED after {len(done)} of {len(outcome.results)}: {outcome.error}"
-    settle = outcome.answer["settle"]
-    return words + (f" [{settle} after {outcome.answer['settle_ms']} ms]" if settle != "none" else "")
-
-
-def _result_in_words(result: dict[str, Any]) -> str:
-    if result["action"] == "launch":
-        window = result.get("window") or {}
-        return f"launched: {window.get('title', 'a window')!r} after {result.get('elapsed_ms')} ms"
-    if "point" in result:
-        return f"{result['action']} at {tuple(result['point'])}"
-    return str(result["action"])
 
 
 def _more(apps: list[Any]) -> str:

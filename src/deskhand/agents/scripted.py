@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from deskhand.agents.loop import Check, Done, ListApps, Observation, Turn
@@ -38,32 +38,38 @@ class Script:
         self._checks: list[dict[str, str]] = []
         self._at = 0
         try:
-            lines = path.read_text("utf-8").splitlines()
+            lines = path.read_text("utf-8").split("\n")  # JSON strings may hold the other line separators
         except (OSError, UnicodeDecodeError) as error:
             raise SetupError(f"the script {path} can not be read: {error}") from None
         for number, line in enumerate(lines, 1):
             if line.strip():
                 try:
                     self._add(json.loads(line))
-                except (ValueError, TypeError, KeyError, AttributeError, DeskhandError) as error:
+                except (ValueError, RecursionError, DeskhandError) as error:
                     raise SetupError(f"line {number} of the script {path}: {error}") from None
         if not self._turns:
             raise SetupError(f"the script {path} holds no batch")
 
-    def _add(self, line: dict[str, Any]) -> None:
+    def _add(self, line: Any) -> None:
+        if not isinstance(line, dict):
+            raise ValueError('it must be an object, such as {"actions": [...]}')
+        say = line.get("say", "")
+        if not isinstance(say, str):
+            raise ValueError("say must be a string")
         if "goal" in line:
-            self.goal = str(line["goal"])
+            self.goal = _only_string(line, "goal").strip()
         elif "check" in line:
-            check = line["check"]
-            if set(check) != {"file", "equals"}:
-                raise ValueError('a check is {"file": PATH, "equals": TEXT}')
-            self._checks.append(check)
-        elif line.get("apps") is True:
-            self._turns.append(ListApps(line.get("say", "")))
+            _known(line, "check")
+            self._checks.append(_parse_check(line["check"]))
+        elif "apps" in line:
+            _known(line, "apps", "say")
+            if line["apps"] is not True:
+                raise ValueError("apps must be true")
+            self._turns.append(ListApps(say))
         else:
             batch = {name: value for name, value in line.items() if name != "say"}
             parse_batch(batch)
-            self._turns.append(Turn(batch, line.get("say", "")))
+            self._turns.append(Turn(batch, say))
 
     async def next(self, seen: Observation) -> Turn | ListApps | Done:
         if seen.error is not None:
@@ -76,6 +82,32 @@ class Script:
     def checks(self, home: Path) -> list[Callable[[], Check]]:
         """The script's checks, with its paths below ``home``."""
         return [lambda check=check: _check_file(home, check) for check in self._checks]  # type: ignore[misc]
+
+
+def _known(line: dict[str, Any], *names: str) -> None:
+    others = [name for name in line if name not in names]
+    if others:
+        raise ValueError(f"{names[0]} and {others[0]!r} do not go together: give each a line of its own")
+
+
+def _only_string(line: dict[str, Any], name: str) -> str:
+    _known(line, name)
+    if not isinstance(line[name], str):
+        raise ValueError(f"{name} must be a string")
+    return str(line[name])
+
+
+def _parse_check(check: Any) -> dict[str, str]:
+    if (
+        not isinstance(check, dict)
+        or set(check) != {"file", "equals"}
+        or not all(isinstance(value, str) for value in check.values())
+    ):
+        raise ValueError('a check is {"file": PATH, "equals": TEXT}')
+    path = PurePosixPath(check["file"])
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise ValueError(f"the file of a check is a path below the user's home, not {check['file']!r}")
+    return check
 
 
 def _check_file(home: Path, check: dict[str, str]) -> Check:

@@ -41,6 +41,25 @@ class Outcome:
         return self.answer.get("error")
 
 
+def in_words(outcome: Outcome) -> str:
+    """An outcome in one line."""
+    done = [result["action"] for result in outcome.results if result["status"] == "ok"]
+    words = ", ".join(_result_in_words(result) for result in outcome.results if result["status"] == "ok")
+    if not outcome.ok:
+        words = f"FAILED after {len(done)} of {len(outcome.results)}: {outcome.error}"
+    settle = outcome.answer["settle"]
+    return words + (f" [{settle} after {outcome.answer['settle_ms']} ms]" if settle != "none" else "")
+
+
+def _result_in_words(result: dict[str, Any]) -> str:
+    if result["action"] == "launch":
+        window = result.get("window") or {}
+        return f"launched: {window.get('title', 'a window')!r} after {result.get('elapsed_ms')} ms"
+    if "point" in result:
+        return f"{result['action']} at {tuple(result['point'])}"
+    return str(result["action"])
+
+
 class Backend(ABC):
     """One desktop that can be looked at and acted on.
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from deskhand.backends.base import Backend, Envelope, Outcome
+from deskhand.errors import DeskhandError
 from deskhand.hand.hand import Hand
 
 T = TypeVar("T")
+#: Seconds a cancelled batch has to come to its next action, before its connection is cut.
+_GRACE = 0.5
 
 
 class LocalDisplay(Backend):
@@ -38,11 +41,14 @@ class LocalDisplay(Backend):
                 return Outcome(answer)
             return Outcome({**answer, "picture": picture.facts()}, picture.content)
 
+        running = self._submit(act)
         try:
-            return await self._run(act)
+            return await asyncio.wrap_future(running)
         except asyncio.CancelledError:
             gone.set()
-            await self._run(self._release)
+            if not running.cancelled():  # one that had not begun never will
+                # The threads see to the end of it also when this wait, too, is cancelled.
+                await asyncio.shield(asyncio.wrap_future(self._wind_up(running)))
             raise
 
     async def apps(self) -> list[dict[str, str]]:
@@ -53,15 +59,41 @@ class LocalDisplay(Backend):
 
     async def aclose(self) -> None:
         if not self._closed:
+            ended = self._submit(self._close)
             self._closed = True
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._hand.close)
             self._thread.shutdown(wait=False)
+            await asyncio.wrap_future(ended)
+
+    def _wind_up(self, running: Future[Outcome]) -> Future[None]:
+        """End a batch that nobody waits for any more, and release what it held.
+
+        It stops at its next action. When that is far away (a held key, a window to come) its connection is cut.
+        """
+        timer = threading.Timer(_GRACE, lambda: None if running.done() else self._hand.cut())
+        timer.daemon = True
+        timer.start()
+        running.add_done_callback(lambda _: timer.cancel())
+        return self._submit(self._release)
 
     def _release(self) -> None:
-        if self._hand.connected:
-            self._hand.display.ledger.release_all()
+        try:
+            if self._hand.connected:
+                self._hand.display.ledger.release_all()
+            else:
+                self._hand.abandon()
+        except DeskhandError:
+            pass  # the display is gone, and what was held on it
 
-    async def _run(self, work: Callable[[], T]) -> T:
+    def _close(self) -> None:
+        try:
+            self._hand.close()
+        except DeskhandError:
+            pass  # the display is gone, and what was held on it
+
+    def _submit(self, work: Callable[[], T]) -> Future[T]:
         if self._closed:
             raise RuntimeError("this backend is closed")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        return self._thread.submit(work)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await asyncio.wrap_future(self._submit(work))

@@ -6,12 +6,12 @@ import json
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
-from deskhand.agents.loop import in_words
-from deskhand.backends.base import Outcome
+from deskhand.backends.base import Outcome, in_words
+from deskhand.cli.interruption import interruptible
 from deskhand.cli.output import (
     DisplayOption,
     JsonOption,
@@ -21,9 +21,10 @@ from deskhand.cli.output import (
     end,
     write_file,
 )
-from deskhand.errors import BatchRefused, DeskhandError
+from deskhand.cli.screenshot import format_of
+from deskhand.errors import BatchRefused, DeskhandError, SetupError
 from deskhand.hand.actions import KINDS
-from deskhand.hand.answering import Reply, answer, error_reply
+from deskhand.hand.answering import FAILED, Reply, answer, error_reply
 from deskhand.hand.hand import Hand
 from deskhand.hand.resident import read_request
 
@@ -57,7 +58,7 @@ def add_to(app: typer.Typer) -> None:
 
 def act(
     words: Annotated[
-        Optional[list[str]],
+        list[str] | None,
         typer.Argument(metavar="[ACTION [VALUE | FIELD=VALUE]...]", help="One action in words: click 100 200"),
     ] = None,
     display: DisplayOption = None,
@@ -65,7 +66,7 @@ def act(
     session: SessionOption = None,
     timeout: TimeoutOption = 5.0,
     output: Annotated[
-        Optional[Path], typer.Option("-o", "--output", metavar="FILE", help="Write the picture there.")
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the picture there.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -73,23 +74,36 @@ def act(
 
     deskhand act click 640 400 · deskhand act key ctrl+s · deskhand act scroll 3 x=100 y=200 · deskhand act type 'Hello'
     """
-    hand = Hand(display, xauthority, session, timeout)
     try:
-        request = in_json(words) if words else read_request(sys.stdin.buffer.read())
-        if output is not None and isinstance(request, dict):
-            request.setdefault("picture", True)
-        reply = answer(hand, request)
+        request = in_json(words) if words else read_request(_standard_input())
     except DeskhandError as error:
         reply = error_reply(error)
-    try:
-        hand.close()
-    except DeskhandError:
-        pass  # the display went away after the answer was complete
+    else:
+        if output is not None and isinstance(request, dict) and not request.get("picture"):
+            request["picture"] = {"format": format_of(output)}
+        with interruptible(Hand(display, xauthority, session, timeout)) as hand:
+            reply = answer(hand, request)
     if output is not None and reply.picture is not None:
-        write_file(output, reply.picture.content)
-        picture = {**reply.answer["picture"], "path": str(output)}
-        reply = Reply({**reply.answer, "picture": picture}, None, reply.status)
+        reply = _write_picture(reply, output)
     end(reply, as_json, _text(reply))
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise BatchRefused("a batch is missing: give an action in words, or an envelope as JSON on standard input")
+    return sys.stdin.buffer.read()
+
+
+def _write_picture(reply: Reply, output: Path) -> Reply:
+    """The picture goes to the file, and the answer says so; when it can not, the answer still tells what was done."""
+    assert reply.picture is not None
+    try:
+        write_file(output, reply.picture.content)
+    except SetupError as error:
+        answer = {name: value for name, value in reply.answer.items() if name != "picture"}
+        return Reply({**answer, "ok": False, "error": str(error), "kind": "failed"}, None, reply.status or FAILED)
+    picture = {**reply.answer["picture"], "path": str(output)}
+    return Reply({**reply.answer, "picture": picture}, None, reply.status)
 
 
 def in_json(words: list[str]) -> dict[str, Any]:
@@ -114,7 +128,9 @@ def in_json(words: list[str]) -> dict[str, Any]:
             field = order.pop(0)
             action[field] = _value(field, value)
         else:
-            raise BatchRefused(f"action 0 ({name}): {value!r} is one word too many: give other fields as FIELD=VALUE", 0)
+            raise BatchRefused(
+                f"action 0 ({name}): {value!r} is one word too many: give other fields as FIELD=VALUE", 0
+            )
     return {"actions": [action]}
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
 import typer
 
+from deskhand.cli.interruption import interruptible
 from deskhand.cli.output import DisplayOption, JsonOption, XauthorityOption, print_json
 from deskhand.errors import NoDisplay
 from deskhand.hand import applications
@@ -24,14 +26,14 @@ def apps(
     verbose: Annotated[bool, typer.Option("--verbose", help="Say which directories were searched.")] = False,
 ) -> None:
     """List the applications the desktop shows, by the name it shows."""
-    with Hand(display, xauthority) as hand:
+    with interruptible(Hand(display, xauthority)) as hand:
         try:
             environment = hand.environment()
         except NoDisplay as error:
             if display is not None:
                 raise
             # The list needs no display, only to know whose desktop it is.
-            environment = applications_environment()
+            environment = dict(os.environ)
             if verbose:
                 print(f"{error}; listed for this process's environment", file=sys.stderr)
     found = applications.scan(environment)
@@ -45,10 +47,3 @@ def apps(
         for directory in found.searched:
             print(f"searched: {directory}", file=sys.stderr)
         print(f"broken files skipped: {len(found.broken)}", file=sys.stderr)
-
-
-def applications_environment() -> dict[str, str]:
-    """This process's environment."""
-    import os
-
-    return dict(os.environ)

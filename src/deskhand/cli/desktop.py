@@ -6,22 +6,54 @@ from typing import Annotated
 
 import typer
 
-from deskhand.cli.output import JsonOption, print_json
-from deskhand.desktop import SESSIONS, list_desktops, parse_size, start_desktop, stop_desktop
+from deskhand.cli.output import JsonOption, a_number, print_json
+from deskhand.errors import SetupError
+
+#: Those of ``deskhand.desktop``, whose import only these commands need.
+SESSIONS = ("openbox", "xfce")
 
 app = typer.Typer(help="Start and stop desktops of their own on this machine.", no_args_is_help=True)
 
 
+def _a_session(name: str) -> str:
+    if name not in SESSIONS:
+        raise typer.BadParameter(f"there is no session {name!r}: choose one of {', '.join(SESSIONS)}")
+    return name
+
+
+def _a_size(text: str) -> str:
+    from deskhand.desktop import parse_size
+
+    try:
+        parse_size(text)
+    except SetupError as error:
+        raise typer.BadParameter(str(error)) from None
+    return text
+
+
+DesktopSessionOption = Annotated[
+    str, typer.Option("--session", metavar="NAME", callback=_a_session, help=f"One of {', '.join(SESSIONS)}.")
+]
+SizeOption = Annotated[
+    str, typer.Option("--size", metavar="WxH", callback=_a_size, help="The screen of the desktop, in pixels.")
+]
+
+
 @app.command()
 def up(
-    session: Annotated[str, typer.Option("--session", metavar="NAME", help=f"One of {', '.join(SESSIONS)}.")] = "xfce",
-    size: Annotated[str, typer.Option("--size", metavar="WxH", help="The screen, in pixels.")] = "1280x800",
+    session: DesktopSessionOption = "xfce",
+    size: SizeOption = "1280x800",
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", min=1, max=600, help="For everything to be ready.")
+        float,
+        typer.Option(
+            "--timeout", metavar="SECONDS", min=1, max=600, callback=a_number, help="For everything to be ready."
+        ),
     ] = 60.0,
     as_json: JsonOption = False,
 ) -> None:
     """Start a desktop; returns when it is painted."""
+    from deskhand.desktop import parse_size, start_desktop
+
     desktop = start_desktop(session, parse_size(size), timeout)
     if as_json:
         print_json(desktop.as_dict())
@@ -35,6 +67,8 @@ def down(
     as_json: JsonOption = False,
 ) -> None:
     """End a desktop and everything on it; leaves nothing behind."""
+    from deskhand.desktop import stop_desktop
+
     stop_desktop(display)
     if as_json:
         print_json({"display": display, "stopped": True})
@@ -43,6 +77,8 @@ def down(
 @app.command()
 def status(as_json: JsonOption = False) -> None:
     """List the desktops that were started here."""
+    from deskhand.desktop import list_desktops
+
     found = list_desktops()
     if as_json:
         print_json(found)

@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from deskhand.cli.interruption import interruptible
 from deskhand.cli.output import DisplayOption, JsonOption, XauthorityOption, print_json
 from deskhand.errors import DeskhandError
 from deskhand.hand import applications, opener
@@ -23,7 +24,7 @@ def add_to(app: typer.Typer) -> None:
 
 def doctor(display: DisplayOption = None, xauthority: XauthorityOption = None, as_json: JsonOption = False) -> None:
     """Look at the display, the desktop and this machine; exits 1 when something needed is missing."""
-    with Hand(display, xauthority) as hand:
+    with interruptible(Hand(display, xauthority)) as hand:
         findings = [*_display(hand), *_desktop(hand), *_machine()]
     if as_json:
         print_json(findings)
@@ -62,11 +63,13 @@ def _desktop(hand: Hand) -> Iterator[Finding]:
         return
     found = applications.scan(environment)
     listed = len(found.listed())
-    yield _finding("ok" if listed else "limited", "applications", f"{listed} listed, {len(found.broken)} broken files skipped")
+    state = "ok" if listed else "limited"
+    yield _finding(state, "applications", f"{listed} listed, {len(found.broken)} broken files skipped")
     name = opener.describe(environment)
     yield _finding("ok", "opener", name)
     bus = environment.get("DBUS_SESSION_BUS_ADDRESS")
-    yield _finding("ok" if bus else "limited", "session bus", bus or "none known: D-Bus activated applications use Exec")
+    text = bus or "none known: D-Bus activated applications use Exec"
+    yield _finding("ok" if bus else "limited", "session bus", text)
 
 
 def _machine() -> Iterator[Finding]:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from deskhand.cli.interruption import interruptible
 from deskhand.cli.output import DisplayOption, JsonOption, SessionOption, XauthorityOption, end
-from deskhand.errors import DeskhandError
 from deskhand.hand.answering import Reply, answer
 from deskhand.hand.hand import Hand
 
@@ -29,12 +29,8 @@ def launch(
 ) -> None:
     """Open an application; succeeds once its window is there."""
     action = {"action": "launch", "app": name, "timeout": timeout, "keep_open": keep_open}
-    hand = Hand(display, xauthority, session)
-    reply = answer(hand, {"actions": [action], "settle": {"mode": "none"}})
-    try:
-        hand.close()
-    except DeskhandError:
-        pass  # the display went away after the answer was complete
+    with interruptible(Hand(display, xauthority, session)) as hand:
+        reply = answer(hand, {"actions": [action], "settle": {"mode": "none"}})
     result = dict((reply.answer.get("results") or [{}])[0])
     if "error" in reply.answer:
         result.setdefault("error", reply.answer["error"])

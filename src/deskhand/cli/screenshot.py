@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
+from deskhand.cli.interruption import interruptible
 from deskhand.cli.output import DisplayOption, JsonOption, XauthorityOption, print_json, write_file
 from deskhand.errors import BatchRefused
 from deskhand.hand.envelope import PictureWish, parse_batch
@@ -23,27 +24,32 @@ def screenshot(
     display: DisplayOption = None,
     xauthority: XauthorityOption = None,
     region: Annotated[
-        Optional[str], typer.Option("--region", metavar="X0,Y0,X1,Y1", help="A part of the screen only.")
+        str | None, typer.Option("--region", metavar="X0,Y0,X1,Y1", help="A part of the screen only.")
     ] = None,
     max_edge: Annotated[
-        Optional[int], typer.Option("--max-edge", metavar="PIXELS", help="Scale it down to this long edge.")
+        int | None, typer.Option("--max-edge", metavar="PIXELS", help="Scale it down to this long edge.")
     ] = None,
     cursor: Annotated[bool, typer.Option("--cursor", help="Draw the pointer in.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Take a picture of the whole screen, in full size, and write it to a file."""
-    form = {".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp"}.get(output.suffix.lower(), "png")
+    form = format_of(output)
     corners = _corners(region) if region is not None else None
     # The envelope's own checks, so that a picture means the same everywhere.
     wished = {"format": form, "cursor": cursor, **({"max_edge": max_edge} if max_edge is not None else {})}
     parse_batch({"actions": [{"action": "screenshot"}], "picture": wished})
     check_format(form)
-    with Hand(display, xauthority) as hand:
+    with interruptible(Hand(display, xauthority)) as hand:
         picture = hand.screenshot(corners, PictureWish(form, max_edge, None, cursor), limits=False)
         facts = {**picture.facts(), "path": str(output), "display": hand.display.name}
     write_file(output, picture.content)
     if as_json:
         print_json(facts)
+
+
+def format_of(path: Path) -> str:
+    """The picture format that a file's name asks for."""
+    return {".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp"}.get(path.suffix.lower(), "png")
 
 
 def _corners(text: str) -> tuple[int, int, int, int]:

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from deskhand.trace import write_page
-
 
 def add_to(app: typer.Typer) -> None:
     app.command("trace")(trace)
@@ -16,4 +14,6 @@ def add_to(app: typer.Typer) -> None:
 
 def trace(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the run was recorded.")]) -> None:
     """Make index.html from a trace's files, also those of a run that was killed."""
+    from deskhand.trace import write_page
+
     print(write_page(directory))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from deskhand.cli.interruption import interruptible
 from deskhand.cli.output import DisplayOption, JsonOption, XauthorityOption, print_json
 from deskhand.hand.hand import Hand
 
@@ -14,7 +15,7 @@ def add_to(app: typer.Typer) -> None:
 
 def windows(display: DisplayOption = None, xauthority: XauthorityOption = None, as_json: JsonOption = False) -> None:
     """List the windows: id, rectangle, application, title."""
-    with Hand(display, xauthority) as hand:
+    with interruptible(Hand(display, xauthority)) as hand:
         found = hand.windows()
     if as_json:
         print_json(found)

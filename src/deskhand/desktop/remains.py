@@ -7,11 +7,9 @@ import shutil
 import subprocess
 from typing import Any
 
-from ..hand.state import desktop_is_alive, display_key, read_desktops
+from ..hand.state import desktop_is_alive, display_key, process_start_time, read_desktops
 from . import xserver
 from .processes import remove_shared_memory
-
-_ICE_DIRECTORY = "/tmp/.ICE-unix"
 
 
 def remove_sockets_and_memory(state: dict[str, Any], pids: set[int]) -> None:
@@ -21,9 +19,9 @@ def remove_sockets_and_memory(state: dict[str, Any], pids: set[int]) -> None:
     xserver.clear_leftovers(leftovers)
     pids = pids | {process[0] for process in state["processes"].values()}
     for pid in pids:
-        if not os.path.exists(f"/proc/{pid}"):
+        if process_start_time(pid) is None:
             # The session manager listens here under its pid, and leaves it when it is killed.
-            _unlink(f"{_ICE_DIRECTORY}/{pid}")
+            _unlink(f"{xserver.ICE_DIRECTORY}/{pid}")
     others = [other for other in read_desktops() if other["id"] != state["id"] and other["uid"] == state["uid"]]
     last = not any(desktop_is_alive(other) for other in others)
     own_account = state["uid"] != os.geteuid()

@@ -22,6 +22,7 @@ from ..hand.state import MARK, make_own_directory, make_private_directory, read_
 from . import processes
 from .account import Account, desktop_account
 from .remains import remove_files, remove_sockets_and_memory
+from .stop import forget_if_dead
 
 SESSIONS = ("xfce", "openbox")
 #: Width and height of a screen in pixels, least and most: X11 counts them in 16 bits, panels need some room.
@@ -63,7 +64,10 @@ class DesktopState:
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> DesktopState:
         """The desktop of a state file's content."""
-        return cls(**{field.name: facts[field.name] for field in fields(cls)})
+        values = {field.name: facts[field.name] for field in fields(cls)}
+        values["size"] = tuple(values["size"])
+        values["processes"] = {part: tuple(process) for part, process in values["processes"].items()}
+        return cls(**values)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -121,10 +125,13 @@ def start_desktop(
         supervisor = _start_supervisor(specification)
         answer = _answer(supervisor, timeout + _GRACE)
         if "ready" not in answer:
+            if answer["failed"] == "supervisor":
+                with open(os.path.join(directory, "supervisor.log"), encoding="utf-8", errors="replace") as log:
+                    answer["log"] = log.read().splitlines()[-20:]
             raise _failure(answer)
         with open(answer["ready"], encoding="utf-8") as file:
             facts = json.load(file)
-        desktop = DesktopState.of({**facts, "state_file": answer["ready"], "size": tuple(facts["size"])})
+        desktop = DesktopState.of({**facts, "state_file": answer["ready"]})
     except BaseException:
         _undo(supervisor, mark, directory)
         raise
@@ -221,8 +228,10 @@ def _undo(supervisor: subprocess.Popen[bytes] | None, mark: str, directory: str)
 
 
 def _forget_the_dead() -> None:
-    """Desktops that a reboot or kill -9 ended leave files; the next start takes them away."""
-    from .stop import forget_if_dead
+    """Desktops that a reboot or kill -9 ended leave files, and nobody to say so; the next start takes them away.
 
+    One whose supervisor lived to tell why it ended stays for `status`, until `down` or until its display is reused.
+    """
     for facts in read_desktops():
-        forget_if_dead(facts)
+        if facts["state"] != "dead":
+            forget_if_dead(facts)

@@ -47,9 +47,10 @@ def stop_desktop(display: str) -> None:
             f"no desktop that was started here is at {display}; "
             + (f"there are: {names}" if names else "there is none (start one with: deskhand desktop up)")
         )
-    if os.geteuid() not in (0, os.stat(facts["state_file"]).st_uid):
-        owner = _name(os.stat(facts["state_file"]).st_uid)
-        raise SetupError(f"the desktop at {facts['display']} was started by {owner}: stop it as that user")
+    if os.geteuid() not in (0, _owner(facts)):
+        raise SetupError(
+            f"the desktop at {facts['display']} was started by {_name(_owner(facts))}: stop it as that user"
+        )
     supervisor = facts["processes"]["supervisor"]
     if is_alive(*supervisor):
         os.kill(supervisor[0], signal.SIGTERM)
@@ -61,7 +62,7 @@ def forget_if_dead(facts: dict[str, Any]) -> None:
     """Remove what is left of a desktop that no process belongs to any more, if it is ours to remove."""
     if any(is_alive(*process) for process in facts["processes"].values()):
         return
-    if os.stat(facts["state_file"]).st_uid == os.geteuid():
+    if _owner(facts) == os.geteuid():
         _end(facts)
 
 
@@ -74,6 +75,14 @@ def _end(facts: dict[str, Any]) -> None:
         raise SetupError(f"processes of the desktop at {facts['display']} do not end, even killed: pids {left}")
     remove_sockets_and_memory(facts, ended.pids)
     remove_files(facts)
+
+
+def _owner(facts: dict[str, Any]) -> int:
+    """Whose desktop it is to stop; ours when somebody took it away meanwhile."""
+    try:
+        return os.stat(facts["state_file"]).st_uid
+    except FileNotFoundError:
+        return os.geteuid()
 
 
 def _name(uid: int) -> str:

@@ -32,6 +32,8 @@ _LOG_LOOK = 60.0
 _TAIL_LINES = 20
 #: Seconds a session gets to end by itself before its processes are killed.
 _POLITE = 3.0
+#: Seconds to see whether another part has ended too, when one has.
+_LAST_WORDS = 0.3
 
 _SESSIONS = {"xfce": ["startxfce4"], "openbox": ["openbox", "--sm-disable"]}
 _GSETTINGS = (
@@ -140,7 +142,7 @@ class Supervisor:
         self._wait(lambda: not any(pid in self._running for pid in asides), (), self._left())
 
     def _start_xserver(self) -> None:
-        xserver.make_socket_directory()
+        xserver.make_socket_directories()
         leftovers = xserver.find_leftovers()
         cookie = xserver.new_cookie()
         owner = (self._account.uid, self._account.gid) if self._account.switch else None
@@ -157,6 +159,9 @@ class Supervisor:
         self._state["display"] = f":{int(number)}"
         xserver.write_xauthority(path, cookie, int(number), owner)
         xserver.clear_leftovers(leftovers)
+        for other in states.read_desktops([self._base]):
+            if other["display"] == self._state["display"]:
+                remains.remove_files(other)  # dead for certain: its display is ours now
         self._env["DISPLAY"] = self._state["display"]
         self._env["XAUTHORITY"] = path
 
@@ -285,6 +290,11 @@ class Supervisor:
             self._running.pop(pid, None)
         if self._stopping or (not self._ready and self._starter_is_gone()):
             raise Stopped
+        if not any(pid in ended for pid in self._vital):
+            return
+        # Parts die of each other: a client may be gone before its X server, which closes its sockets first.
+        select.select([self._signals], [], [], _LAST_WORDS)
+        ended.update(processes.reap())
         for pid, part in self._vital.items():
             if pid in ended:
                 code = os.waitstatus_to_exitcode(ended[pid])

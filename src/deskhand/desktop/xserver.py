@@ -12,6 +12,7 @@ from ..hand.x11 import auth
 
 LOCK_DIRECTORY = "/tmp"
 SOCKET_DIRECTORY = "/tmp/.X11-unix"
+ICE_DIRECTORY = "/tmp/.ICE-unix"
 
 
 def xvfb_command(width: int, height: int, depth: int, displayfd: int, xauthority: str | None) -> list[str]:
@@ -103,11 +104,12 @@ def server_files(number: int) -> list[str]:
     return [path for path in paths if os.path.lexists(path)]
 
 
-def make_socket_directory() -> None:
-    """As root, make /tmp/.X11-unix as X servers want it; one that an ordinary user's server made is not trusted."""
-    if os.geteuid() == 0 and not os.path.lexists(SOCKET_DIRECTORY):
-        os.mkdir(SOCKET_DIRECTORY)
-        os.chmod(SOCKET_DIRECTORY, 0o1777)
+def make_socket_directories() -> None:
+    """As root, make the directories of X11 and ICE sockets as X servers and session managers want them, root's own."""
+    for path in (SOCKET_DIRECTORY, ICE_DIRECTORY):
+        if os.geteuid() == 0 and not os.path.lexists(path):
+            os.mkdir(path)
+            os.chmod(path, 0o1777)
 
 
 def _server_files() -> list[tuple[str, int]]:

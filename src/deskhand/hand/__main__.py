@@ -1,8 +1,8 @@
 """The one-file form: ``python3 deskhand-hand.pyz [OPTIONS]``, JSON in, JSON out.
 
-Reads one JSON request from standard input and writes one JSON answer to standard output; the picture is in it as base64,
-or follows as raw bytes with ``--raw`` (then ``picture.bytes`` says how many). Exit status: 0 all done, 2 refused before
-anything was sent, 3 failed after that, 5 the display can not be reached or was lost.
+Reads one JSON request from standard input and writes one JSON answer to standard output; the picture is in it as
+base64, or follows as raw bytes with ``--raw`` (then ``picture.bytes`` says how many). Exit status: 0 all done,
+2 refused before anything was sent, 3 failed after that, 5 the display can not be reached or was lost, 1 anything else.
 
     --display NAME      else DISPLAY
     --xauthority FILE   else XAUTHORITY
@@ -70,11 +70,12 @@ def _parse(arguments: List[str]) -> Dict[str, str]:
 
 def _answer(options: Dict[str, str]) -> int:
     import json
+    import signal
 
     from .answering import answer, error_reply
     from .errors import DeskhandError
     from .hand import Hand
-    from .resident import read_request, serve
+    from .resident import read_request, read_standard_input, serve
 
     hand = Hand(
         options.get("display"), options.get("xauthority"), options.get("session"), float(options.get("timeout", 5.0))
@@ -85,22 +86,47 @@ def _answer(options: Dict[str, str]) -> int:
         except DeskhandError as error:
             print(f"deskhand-hand: {error}", file=sys.stderr)
             return 1
+    # So that what is held is released also when somebody ends us.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    keep = False
     try:
-        reply = answer(hand, read_request(sys.stdin.buffer.read()))
-    except DeskhandError as error:
-        reply = error_reply(error)
-    try:
-        hand.close()
-    except DeskhandError:
-        pass  # the display went away after the answer was complete
+        try:
+            reply = answer(hand, read_request(read_standard_input()))
+        except DeskhandError as error:
+            reply = error_reply(error)
+        keep = True
+    except KeyboardInterrupt:
+        print("deskhand-hand: interrupted: what was held is released, what was sent is unknown", file=sys.stderr)
+        return 130
+    finally:
+        try:
+            hand.close(keep)
+        except DeskhandError:
+            pass  # the display went away after the answer was complete
     if "raw" in options and reply.picture is not None:
         content = reply.picture.content
         body = {**reply.answer, "picture": {**reply.answer["picture"], "bytes": len(content)}}
-        sys.stdout.buffer.write(json.dumps(body).encode() + b"\n" + content)
+        written = json.dumps(body).encode() + b"\n" + content
     else:
-        sys.stdout.buffer.write(json.dumps(reply.with_base64()).encode() + b"\n")
-    sys.stdout.flush()
-    return reply.status
+        written = json.dumps(reply.with_base64()).encode() + b"\n"
+    return reply.status if _write(written) else 1
+
+
+def _write(data: bytes) -> bool:
+    """Write the answer; false when nobody reads it."""
+    import os
+
+    if sys.stdout is None:
+        return False
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+    except OSError as error:
+        print(f"deskhand-hand: the answer could not be written: {error.strerror}", file=sys.stderr)
+        # Python flushes once more at its end, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True
 
 
 if __name__ == "__main__":

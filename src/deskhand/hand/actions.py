@@ -1,16 +1,18 @@
 """The action model: what an agent can do, defined once.
 
 Each action is a dataclass whose fields are annotated for pydantic (``TypeAdapter`` makes schema and validators of the
-union ``Action``) and checked here, without it, by ``parse_actions``: unknown fields, types, ranges. What needs a display
-(positions within the screen, applications that exist) is checked by ``batch`` before anything is sent.
+union ``Action``) and checked without it by ``envelope.parse_actions``: unknown fields, types, ranges. What needs a
+display (positions within the screen, applications that exist) is checked by ``preflight`` before anything is sent.
 """
+
+# The defaults are dataclass fields with their check as metadata.
+# ruff: noqa: RUF009
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Literal, Optional, Tuple, Union
-
 
 ButtonName = Literal["left", "middle", "right", "back", "forward"]
 Modifier = str
@@ -26,11 +28,14 @@ PIXELS_A_NOTCH = 100
 
 
 def _number(low: float, high: float) -> Any:
+    span = f"from {low:.12g} to {high:.12g}"
+
     def check(value: Any) -> Any:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            raise ValueError(f"must be a number from {low:g} to {high:g}")
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ValueError(f"must be a number {span}")
+        # Compared before it is formatted: JSON has whole numbers that no float holds, and NaN is in no range.
         if not low <= value <= high:
-            raise ValueError(f"must be from {low:g} to {high:g}, not {value:g}")
+            raise ValueError(f"must be {span}" + (f", not {value:.12g}" if abs(value) < 1e12 else ""))
         return value
 
     return check

@@ -1,7 +1,7 @@
 """One JSON request to one JSON answer and one exit status: what the one-file form and the command line share.
 
-Requests: a batch's envelope (``{"actions": [...]}``), or ``{"request": NAME, ...}`` with one of ``act``, ``screenshot``,
-``windows``, ``apps``, ``find``, ``info``.
+Requests: a batch's envelope (``{"actions": [...]}``), or ``{"request": NAME, ...}`` with one of ``act``,
+``screenshot``, ``windows``, ``apps``, ``find``, ``info``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from .errors import (
     DisplayTimeout,
     NoDisplay,
     Unsupported,
+    in_one_line,
 )
 from .hand import Hand
 from .picture import Picture
@@ -48,7 +49,7 @@ def answer(hand: Hand, request: Any, alive: Callable[[], bool] = lambda: True) -
     """Do what ``request`` asks; errors become answers."""
     try:
         return _answer(hand, request, alive)
-    except (DeskhandError, applications.ApplicationError) as error:
+    except Exception as error:  # a fault of ours, too, must become an answer
         return error_reply(error, request)
 
 
@@ -67,16 +68,17 @@ def error_reply(error: Exception, request: Any = None) -> Reply:
     """The answer that tells of an error: ``ok`` false, the sentence, and how much was sent."""
     facts = dict(getattr(error, "facts", {}))
     told = facts.pop("answer", None)
+    ours = isinstance(error, (DeskhandError, applications.ApplicationError))
     body: Answer = told or {
         "ok": False,
-        "sent": getattr(error, "sent", "none"),
+        "sent": getattr(error, "sent", "none") if ours else "unknown",
         "results": _results(error, request),
         "settled": True,
         "settle": "none",
         "settle_ms": 0,
         "moving": [],
     }
-    body["error"] = str(error)
+    body["error"] = in_one_line(error)
     body["kind"] = _kind(error)
     index = getattr(error, "index", None)
     if index is not None:
@@ -98,15 +100,20 @@ def _answer(hand: Hand, request: Any, alive: Callable[[], bool]) -> Reply:
         return Reply(body, picture, status)
     if name == "screenshot":
         return _screenshot(hand, request)
+    if name not in ("windows", "apps", "find", "info"):
+        raise BatchRefused(f"there is no request {str(name)[:60]!r}: use act, screenshot, windows, apps, find or info")
+    unknown = [field for field in request if (name, field) != ("find", "app")]
+    if unknown:
+        raise BatchRefused(f"the request {name} has no field {str(unknown[0])[:60]!r}")
     if name == "windows":
         return Reply({"windows": hand.windows()}, None, OK)
     if name == "apps":
         return Reply({"apps": hand.apps()}, None, OK)
-    if name == "find":
-        return Reply(applications.find(str(request.get("app", "")), hand.environment(), True).as_dict(), None, OK)
     if name == "info":
         return Reply(hand.info(), None, OK)
-    raise BatchRefused(f"there is no request {str(name)[:60]!r}: use act, screenshot, windows, apps, find or info")
+    if not isinstance(request.get("app"), str):
+        raise BatchRefused("the request find needs app, the name or id of an application")
+    return Reply(applications.find(request["app"], hand.environment(), True).as_dict(), None, OK)
 
 
 def _screenshot(hand: Hand, request: Dict[str, Any]) -> Reply:
@@ -147,4 +154,4 @@ def _kind(error: Exception) -> str:
         return "unsupported"
     if isinstance(error, (BatchRefused, applications.ApplicationError)):
         return "refused"
-    return "failed"
+    return "failed" if isinstance(error, DeskhandError) else "fault"

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .display import Display
 from .envelope import PictureWish, SettleWish
-from .errors import ActionFailed, BackendError, DeskhandError, DisplayLost
+from .errors import ActionFailed, BackendError, DisplayLost, in_one_line
 from .perform import LOOKING, Performer
 from .picture import MAX_BYTES, MAX_EDGE, Picture, make_picture
 from .preflight import Prepared
@@ -43,13 +43,14 @@ def run(
 
 
 class _Running:
-    def __init__(
-        self, display: Display, prepared: Prepared, session: Optional[str], alive: Callable[[], bool]
-    ) -> None:
+    def __init__(self, display: Display, prepared: Prepared, session: Optional[str], alive: Callable[[], bool]) -> None:
         self._display = display
         self._prepared = prepared
         self._alive = alive
-        self._results: List[Dict[str, Any]] = []
+        self._results: List[Dict[str, Any]] = [
+            {"action": step.action.action, "status": "skipped"} for step in prepared.steps
+        ]
+        self._released: List[str] = []
         self._region = prepared.region
         self._wish = prepared.batch.picture
         self.performer = Performer(display, prepared.batch.expect, session, alive)
@@ -60,27 +61,33 @@ class _Running:
         looking = any(step.action.action in ("zoom", "screenshot") for step in self._prepared.steps)
         if looking and self._wish is None:
             self._wish = PictureWish()
-        if not acting or batch.settle.mode == "none":
-            self._run_steps(None)
-            verdict = NOT_WAITED
-        else:
-            with ScreenWatch(display.conn, display.screen) as watch:
-                self._run_steps(watch)
-                verdict = self._settle(watch, batch.settle)
+        verdict, failed = NOT_WAITED, ""
+        try:
+            if not acting or batch.settle.mode == "none":
+                self._run_steps(None)
+            else:
+                with ScreenWatch(display.conn, display.screen) as watch:
+                    self._run_steps(watch)
+                    verdict = self._settle(watch, batch.settle)
+        except DisplayLost:
+            raise
+        except Exception as error:
+            self._release_all()
+            failed = f"the screen could not be watched: {in_one_line(error)}"
         answer = self.answer(verdict)
+        if failed:
+            answer.update(ok=False, error=failed)
         picture = self._take_picture(answer)
         return answer, picture
 
     def _run_steps(self, watch: Optional[ScreenWatch]) -> None:
-        failed = False
         for index, step in enumerate(self._prepared.steps):
-            result: Dict[str, Any] = {"action": step.action.action, "status": "skipped"}
-            self._results.append(result)
-            if failed:
-                continue
+            result = self._results[index]
             try:
                 if not self._alive():
-                    raise ActionFailed("the client has gone away: the rest of the batch was not run")
+                    raise ActionFailed(
+                        "the client has gone away, or this hand is to end: the rest of the batch was not run"
+                    )
                 if step.action.action in ("zoom", "screenshot"):
                     self._region = step.region
                     if watch is not None and index + 1 < len(self._prepared.steps):
@@ -89,14 +96,23 @@ class _Running:
                 result["status"] = "ok"
             except DisplayLost as error:
                 result.update(status="failed", error=str(error))
-                self._results += [
-                    {"action": later.action.action, "status": "skipped"} for later in self._prepared.steps[index + 1 :]
-                ]
                 raise
-            except (DeskhandError, ValueError) as error:
-                failed = True
-                result.update(_public(error), status="failed", error=str(error))
-                self._display.ledger.release_all()
+            except Exception as error:  # also a fault of ours: what is held must be let go, and the answer must come
+                result.update(_public(error), status="failed", error=in_one_line(error))
+                self._release_all()
+                return
+
+    def _release_all(self) -> None:
+        """Let go of everything; the answer says of what."""
+        for attempt in (1, 2):
+            try:
+                self._released += [f"{kind} {code}" for kind, code in self._display.ledger.release_all()]
+                return
+            except DisplayLost:
+                raise
+            except BackendError:
+                if attempt == 2:  # the first may be the late answer to a request of the action that failed
+                    raise
 
     def _settle(self, watch: ScreenWatch, wish: SettleWish) -> Verdict:
         last, self.performer.last = self.performer.last, None
@@ -120,7 +136,7 @@ class _Running:
             "settle_ms": round(verdict.waited * 1000),
             "moving": verdict.moving,
         }
-        released = self._display.ledger.take_released_at_start()
+        released = self._display.ledger.take_released_at_start() + self._released
         if released:
             answer["released"] = released
         return answer
@@ -132,8 +148,9 @@ class _Running:
             return take_picture(self._display, self._wish, self._region)
         except DisplayLost:
             raise
-        except (BackendError, DeskhandError, ValueError) as error:
-            answer.update(ok=False, error=f"no picture: {error}")
+        except Exception as error:
+            words = f"no picture: {in_one_line(error)}"
+            answer.update(ok=False, error=f"{answer['error']}; {words}" if "error" in answer else words)
             return None
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from .errors import ActionFailed
-from .keymap import Keymap
+from .keymap import Keymap, Position, means_something
 from .owned_property import Line, OwnedProperty
 from .x11 import Connection, core, xkb
 
 PROPERTY = "_DESKHAND_BORROWED"
 ALL_MODIFIERS = 0xFF
-#: Every group and level of a borrowed keycode says the same, so that no modifier can change what it means.
-_COLUMNS = 4
+#: A borrowed key without levels of its own: one group, wherever the keyboard's group is.
+_ONE_GROUP = 1
 
 
 class KeyboardLoan:
@@ -76,36 +76,70 @@ class KeyboardLoan:
 
     def capacity(self) -> int:
         """How many keysyms can be lent at a time."""
-        return len(self._spare_keycodes())
+        return len(self._spare_keycodes()) * max(self._keymap.borrowable_types(), default=0)
 
-    def lend(self, rows: Sequence[Tuple[int, int]]) -> List[int]:
-        """Give spare keycodes these keysyms, ``(plain, shifted)`` each; the keycodes, in the same order.
+    def lend(self, keysyms: Sequence[int]) -> List[Position]:
+        """Put keysyms on spare keycodes; where each is, in the same order.
 
-        A second call replaces what the first one lent: the window must have handled its keys before.
+        As few of them as possible share a keycode, as those need Shift or the third level's key. A second call replaces
+        what the first one lent: the window must have handled its keys before.
 
         Raises:
-            ActionFailed: the map has no spare keycode left; nothing was changed.
+            ActionFailed: the map has not enough spare keycodes; nothing was changed.
         """
         spare = self._spare_keycodes()
         with self._record.exclusive():
             if not self._lent:
                 # Another process may have borrowed since the map was read.
-                now = core.get_keyboard_mapping(self._conn, min(spare), max(spare) - min(spare) + 1) if spare else []
-                spare[:] = [code for code in spare if not any(now[code - min(spare)])]
-            if len(spare) < len(rows):
-                error = ActionFailed(
-                    f"the keyboard map has {len(spare)} spare keycodes, {len(rows)} are needed: paste the text instead"
-                )
-                error.sent = "none"
-                raise error
-            chosen = spare[: len(rows)]
-            for code, row in zip(chosen, rows):
-                values = self._lent.setdefault(code, [])
-                values += [keysym for keysym in row if keysym not in values]
-            self._write()
-            _set_rows(self._conn, {code: tuple(row) * (_COLUMNS // 2) for code, row in zip(chosen, rows)})
+                now = xkb.get_map(self._conn).keys
+                spare[:] = [code for code in spare if not means_something(now[code])]
+            types = self._keymap.borrowable_types()
+            depth = next((depth for depth in sorted(types) if depth * len(spare) >= len(keysyms)), 0)
+            if not depth:
+                raise self._no_room(len(keysyms))
+            index, modifiers = types[depth]
+            rows: Dict[int, List[int]] = {}
+            places: List[Position] = []
+            for number, keysym in enumerate(keysyms):
+                level, column = divmod(number, len(spare))
+                rows.setdefault(spare[column], []).append(keysym)
+                places.append(Position(spare[column], 0, level, modifiers[level]))
+            # A level that nothing is needed on says what the first one says.
+            self._put({code: row + row[:1] * (depth - len(row)) for code, row in rows.items()}, index)
         self._conn.sync()
-        return chosen
+        return places
+
+    def lend_letters(self, pairs: Sequence[Tuple[int, int]]) -> List[Position]:
+        """Put keysyms on a spare keycode each, plain and with Shift, like keys of their own.
+
+        Raises:
+            ActionFailed: as for ``lend``.
+        """
+        spare = self._spare_keycodes()
+        types = self._keymap.borrowable_types()
+        if len(spare) < len(pairs) or 2 not in types:
+            raise self._no_room(len(pairs))
+        with self._record.exclusive():
+            self._put({code: list(pair) for code, pair in zip(spare, pairs)}, types[2][0])
+        self._conn.sync()
+        return [Position(code, 0, 0, 0) for code in spare[: len(pairs)]]
+
+    def _put(self, rows: Dict[int, List[int]], kind: int) -> None:
+        """Note it, then do it."""
+        for code, row in rows.items():
+            values = self._lent.setdefault(code, [])
+            values += [keysym for keysym in dict.fromkeys(row) if keysym not in values]
+        self._write()
+        change = {code: xkb.KeySymbols((tuple(row),), (kind, 0, 0, 0), _ONE_GROUP) for code, row in rows.items()}
+        _set_symbols(self._conn, change)
+
+    def _no_room(self, wanted: int) -> ActionFailed:
+        error = ActionFailed(
+            f"the keyboard map has {len(self._spare_keycodes())} spare keycodes, too few for the {wanted} characters it"
+            " lacks: paste the text instead"
+        )
+        error.sent = "none"
+        return error
 
     def give_back(self) -> None:
         """Put everything back. What somebody else changed meanwhile stays as it is."""
@@ -150,7 +184,7 @@ def restore_borrowed(conn: Connection) -> List[str]:
                 lent = {int(code): [int(value) for value in values] for code, values in line["codes"].items()}
                 state = xkb.State(*[int(field) for field in line["state"]]) if "state" in line else None
                 locks, groups = int(line.get("locks", 0)), [int(group) for group in line.get("groups", [])]
-            except (KeyError, TypeError, ValueError, AttributeError):
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
                 continue  # not a line of ours
             taken = _take_back(conn, {code: values for code, values in lent.items() if 8 < code < 256})
             if taken:
@@ -162,13 +196,16 @@ def restore_borrowed(conn: Connection) -> List[str]:
 
 
 def _take_back(conn: Connection, lent: Dict[int, List[int]]) -> List[int]:
-    """Empty those keycodes that still hold a value of ours."""
+    """Empty those keycodes that still hold nothing but values of ours."""
     if not lent:
         return []
-    first, last = min(lent), max(lent)
-    rows = core.get_keyboard_mapping(conn, first, last - first + 1)
-    ours = [c for c, values in lent.items() if any(rows[c - first]) and set(rows[c - first]) <= {0, *values}]
-    _set_rows(conn, {code: (0,) for code in ours})
+    now = xkb.get_map(conn).keys
+    ours = []
+    for code, values in lent.items():
+        held = {keysym for row in now[code].groups for keysym in row if keysym} if code in now else set()
+        if held and held <= set(values):
+            ours.append(code)
+    _set_symbols(conn, dict.fromkeys(ours, xkb.KeySymbols((), (0, 0, 0, 0), 0)))
     return ours
 
 
@@ -191,11 +228,9 @@ def _put_back_state(conn: Connection, found: xkb.State, locks: int, groups: List
     return True
 
 
-def _set_rows(conn: Connection, rows: Dict[int, Tuple[int, ...]]) -> None:
-    """One request for each run of neighbouring keycodes: every request makes each client read the map again."""
-    codes = sorted(rows)
-    start = 0
-    for index in range(1, len(codes) + 1):
-        if index == len(codes) or codes[index] != codes[index - 1] + 1:
-            core.change_keyboard_mapping(conn, codes[start], [rows[code] for code in codes[start:index]])
-            start = index
+def _set_symbols(conn: Connection, change: Dict[int, xkb.KeySymbols]) -> None:
+    """Change those keys in one request; the keys between them are sent as they are. While the server is grabbed."""
+    if change:
+        now = xkb.get_map(conn).keys
+        first, last = min(change), max(change)
+        xkb.set_symbols(conn, first, [change.get(code, now[code]) for code in range(first, last + 1)])

@@ -19,6 +19,8 @@ PATIENCE = 3.0
 #: Bytes of text that are taken at most.
 LONGEST = 64 << 20
 _START_SECONDS = 10.0
+#: The forms a text is asked for, in this order.
+_TEXT_FORMS = ("UTF8_STRING", "text/plain;charset=utf-8", "STRING", "TEXT")
 #: Variables the owner's process keeps: where cookies are, and which desktop it belongs to.
 _KEPT = ("HOME", "DESKHAND_DESKTOP")
 _BOOT = (
@@ -37,12 +39,14 @@ def get_text(conn: Connection, timeout: float = PATIENCE, selection: str = SELEC
         return None
     reader = _Reader(conn, selection, timeout)
     try:
-        for target, encoding in (("UTF8_STRING", "utf-8"), ("STRING", "latin-1"), ("TEXT", "utf-8")):
+        # Some owners answer with what they have, whatever is asked for; what they offer tells a picture from a text.
+        offered = core.Property(core.ATOM_ATOM, 32, reader.convert("TARGETS") or b"").cardinals()
+        for target in _TEXT_FORMS:
+            if offered and conn.atom(target) not in offered:
+                continue
             value = reader.convert(target)
             if value is not None:
-                if reader.kind == core.ATOM_STRING:
-                    encoding = "latin-1"
-                return value.decode(encoding, "replace")
+                return _decoded(value)
         return None
     finally:
         reader.close()
@@ -97,9 +101,18 @@ def set_text(conn: Connection, text: str, xauthority: Optional[str] = None) -> D
     return {"owner": core.get_selection_owner(conn, conn.atom(SELECTION))}
 
 
+def _decoded(value: bytes) -> str:
+    """What is valid UTF-8 is UTF-8: xsel answers with it as STRING, which should be Latin-1 (ICCCM, 2.6.2)."""
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
 def _hand_over(process: "subprocess.Popen[bytes]", content: bytes) -> bytes:
     """Write the text to the owner's process and read the line it answers; it has left by itself then."""
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
     deadline = time.monotonic() + _START_SECONDS
     said = b""
     at = 0
@@ -144,8 +157,6 @@ class _Reader:
         self._answers: List[Event] = []
         self._pieces = 0
         self._subscription = conn.subscribe(self._take)
-        #: The type of the last value (an atom).
-        self.kind = 0
 
     def close(self) -> None:
         self._subscription.end()
@@ -163,7 +174,6 @@ class _Reader:
             return None
         self._pieces = 0
         found = core.get_property(conn, self._window, self._property, delete=True)
-        self.kind = found.type
         if found.type != self._incr:
             return found.value
         # ICCCM, 2.7.2: each piece comes when the one before it has been deleted, and an empty one ends it.
@@ -177,7 +187,6 @@ class _Reader:
                 continue  # the news of a deletion of ours, counted before
             if not found.value:
                 return b"".join(parts)
-            self.kind = found.type
             parts.append(found.value)
             if sum(map(len, parts)) > LONGEST:
                 raise ActionFailed(f"the clipboard holds more than {LONGEST >> 20} MiB of text: it was not read")

@@ -59,7 +59,7 @@ class Space:
                 f" use 0 <= x0 < x1 <= {ends[0]} and 0 <= y0 < y1 <= {ends[1]}"
             )
         width, height = self.size
-        left, top = int(x0 * width / ends[0]), int(y0 * height / ends[1])
+        left, top = min(width - 1, int(x0 * width / ends[0])), min(height - 1, int(y0 * height / ends[1]))
         right, bottom = -int(-x1 * width // ends[0]), -int(-y1 * height // ends[1])
         return left, top, max(left + 1, min(width, right)), max(top + 1, min(height, bottom))
 

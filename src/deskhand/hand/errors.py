@@ -35,6 +35,18 @@ class DeskhandError(Exception):
         self.facts: Dict[str, Any] = facts
 
 
+def in_one_line(error: BaseException) -> str:
+    """An error's sentence; for one that is none of ours, which and where: nobody is shown a traceback."""
+    if isinstance(error, (DeskhandError, ValueError)) or hasattr(error, "facts"):
+        return " ".join(str(error).split("\n"))
+    place, code = "", error.__traceback__
+    while code is not None:
+        place = f" at {code.tb_frame.f_code.co_filename.rpartition('/')[2]}:{code.tb_lineno}"
+        code = code.tb_next
+    said = " ".join(str(error).split())[:200]
+    return f"a fault in deskhand itself: {type(error).__name__}{place}{': ' + said if said else ''}. Please report it"
+
+
 class SetupError(DeskhandError):
     """Something around us is not as it must be; whoever runs us can put it right."""
 

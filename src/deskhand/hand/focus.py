@@ -6,7 +6,7 @@ Protocol, GetInputFocus; ICCCM, 4.1.7 Input Focus; EWMH, _NET_SUPPORTING_WM_CHEC
 
 from __future__ import annotations
 
-from typing import Dict, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional
 
 from .errors import ActionFailed, RequestFailed
 from .x11 import Connection, core
@@ -40,9 +40,10 @@ class FocusTarget(NamedTuple):
         return found
 
 
-def keyboard_target(conn: Connection) -> FocusTarget:
+def keyboard_target(conn: Connection, patience: float = 0.5) -> FocusTarget:
     """The window that would get a key pressed now.
 
+    When a window closes, the window manager needs a moment to give the focus to the next: it gets ``patience`` seconds.
     Without a window manager a server starts with its focus on PointerRoot, where the window under the pointer gets the
     keys: that is a target too, and says so. With a window manager PointerRoot is refused, as nobody chose a window.
 
@@ -51,12 +52,25 @@ def keyboard_target(conn: Connection) -> FocusTarget:
     """
     try:
         return _target(conn)
-    except RequestFailed:
-        # The window went away between two requests; what has the focus now is asked once more.
+    except (ActionFailed, RequestFailed):
+        if not manager_window(conn):
+            patience = 0.0
+    found: List[FocusTarget] = []
+
+    def look() -> bool:
         try:
-            return _target(conn)
-        except RequestFailed:
-            raise _refused("the window with the keyboard focus closed just now") from None
+            found.append(_target(conn))
+        except (ActionFailed, RequestFailed):
+            pass
+        return bool(found)
+
+    # The manager tells of the new focus in properties of the root window, whose events we get (``Pings``).
+    if conn.wait(look, patience):
+        return found[0]
+    try:
+        return _target(conn)
+    except RequestFailed:
+        raise _refused("the window with the keyboard focus closed just now") from None
 
 
 def client_of(conn: Connection, window: int) -> int:
@@ -161,7 +175,7 @@ def _open_menu(conn: Connection, manager: int) -> int:
         if found or attributes.map_state != core.MAP_STATE_VIEWABLE:
             continue
         of_manager = bool(manager) and client_of(conn, window) == client_of(conn, manager)
-        # The manager's own windows need no override-redirect; a torn-off menu of an application has none and grabs nothing.
+        # The manager's own windows need no override-redirect; a torn-off menu has none and grabs nothing.
         if menus.intersection(types):
             found = window if of_manager or attributes.override_redirect else 0
         elif of_manager and not types and _is_managers_menu(conn, window):

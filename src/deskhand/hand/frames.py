@@ -34,9 +34,7 @@ class Frames:
             kept["sessions"][self._session] = number
             while len(kept["sessions"]) > SESSIONS:
                 del kept["sessions"][next(iter(kept["sessions"]))]
-            core.change_property(
-                self._conn, self._conn.root, self._property, self._utf8, 8, json.dumps(kept).encode()
-            )
+            core.change_property(self._conn, self._conn.root, self._property, self._utf8, 8, json.dumps(kept).encode())
         finally:
             core.ungrab_server(self._conn)
             self._conn.flush()
@@ -52,6 +50,9 @@ class Frames:
         try:
             kept = json.loads(value.decode("utf-8"))
             sessions = {str(name): int(number) for name, number in kept["sessions"].items()}
-            return {"last": int(kept["last"]), "sessions": sessions}
-        except (ValueError, KeyError, TypeError, AttributeError):
-            return {"last": 0, "sessions": {}}
+            last = int(kept["last"])
+            if not 0 <= last < 1 << 53:
+                raise ValueError("no number of ours")
+            return {"last": last, "sessions": sessions}
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+            return {"last": 0, "sessions": {}}  # anybody may write on the root window

@@ -12,7 +12,7 @@ from .errors import BatchRefused, DisplayLost, DisplayTimeout
 from .picture import Picture, make_picture
 from .preflight import prepare
 from .screen import Region
-from .x11 import randr
+from .x11 import Connection, randr
 from .x11.connection import DEFAULT_TIMEOUT
 
 Answer = Dict[str, Any]
@@ -42,6 +42,11 @@ class Hand:
     def connected(self) -> bool:
         """Whether there is a connection to the display now."""
         return self._display is not None and not self._display.lost
+
+    @property
+    def keeps(self) -> bool:
+        """Whether what ``key_down`` and ``mouse_down`` hold may outlive their caller: the session has a name."""
+        return bool(self._session)
 
     @property
     def display(self) -> Display:
@@ -125,6 +130,29 @@ class Hand:
         if self._display is not None:
             display, self._display = self._display, None
             display.close(keep)
+
+    def cut(self) -> None:
+        """End the connection now: whatever waits for the server stops. For another thread; ``abandon`` comes after."""
+        display = self._display
+        if display is not None:
+            display.conn.cut()
+
+    def abandon(self) -> None:
+        """Give up a connection that was stopped in the middle of something, and release what was held through it.
+
+        That is done over a new connection: the old one may have half a request on its way.
+
+        Raises:
+            NoDisplay, DisplayTimeout: the display can not be reached any more.
+        """
+        display, self._display = self._display, None
+        if display is None:
+            return
+        display.conn.close()
+        display.screen.close()
+        with Connection.open(self._name, display.xauthority, self._timeout) as conn:
+            display.ledger.disown(conn)
+        Display(self._name, display.xauthority, None, self._timeout).close()
 
     def __enter__(self) -> "Hand":
         return self

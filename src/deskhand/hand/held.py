@@ -106,6 +106,15 @@ class Ledger:
             self.release_all()
         self._write(until=_now() + KEEP_SECONDS if self._mine else None)
 
+    def disown(self, conn: Connection) -> None:
+        """Have the server end our own connection, which is closed on this side, so that the next ledger takes over.
+
+        ``conn`` is another connection: the server may not have noticed yet.
+        """
+        if self._owner_lives({"owner": self._window, "nonce": self._nonce}, conn):
+            core.kill_client(conn, self._window)
+            conn.sync()
+
     # -- the property -----------------------------------------------------------------------------------------------
 
     def _take_over(self) -> None:
@@ -116,19 +125,22 @@ class Ledger:
             for entry in entries:
                 if entry.get("until") is None:
                     (alive if self._owner_lives(entry) else dead).append(entry)
-                elif self.session and entry.get("session") == self.session and entry["until"] >= _now():
-                    self._mine.append((str(entry["kind"]), int(entry["code"])))
+                elif not 0 <= entry["until"] - _now() <= KEEP_SECONDS:
+                    dead.append(entry)
+                elif self.session and entry.get("session") == self.session:
+                    self._mine.append((entry["kind"], entry["code"]))
                 else:
-                    (alive if entry["until"] >= _now() else dead).append(entry)
+                    alive.append(entry)
             if dead or self._mine:
                 others = {(e["kind"], e["code"]) for e in alive} | set(self._mine)
-                orphans = [(str(e["kind"]), int(e["code"])) for e in reversed(dead)]
+                orphans = [(e["kind"], e["code"]) for e in reversed(dead)]
                 self.released_at_start = _release_if_down(self._conn, [o for o in orphans if o not in others])
                 self._store(alive + [self._entry(kind, code, None) for kind, code in self._mine])
 
     def _write(self, until: Optional[float] = None) -> None:
         with self._exclusive() as entries:
-            others = [entry for entry in entries if entry.get("owner") != self._window]
+            # Not by the window: the server gives a dead client's ids to the next one.
+            others = [entry for entry in entries if entry.get("nonce") != self._nonce]
             self._store(others + [self._entry(kind, code, until) for kind, code in self._mine])
 
     def _entry(self, kind: str, code: int, until: Optional[float]) -> Entry:
@@ -145,7 +157,7 @@ class Ledger:
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[List[Entry]]:
-        """The entries, while no other client can change them; the server grab ends with the connection at the latest."""
+        """The entries, while no other client can change them; the grab ends with the connection at the latest."""
         core.grab_server(self._conn)
         try:
             yield self._load()
@@ -160,10 +172,10 @@ class Ledger:
         for line in value.decode("utf-8", "replace").splitlines():
             try:
                 entry = json.loads(line)
-                if entry["kind"] in (KEY, BUTTON) and 0 < int(entry["code"]) < 256:
-                    entries.append(entry)
-            except (ValueError, KeyError, TypeError):
-                continue  # anybody may write on the root window; a line that is not ours holds nothing of ours
+            except (ValueError, RecursionError):
+                continue
+            if _is_entry(entry):
+                entries.append(entry)
         return entries
 
     def _store(self, entries: List[Entry]) -> None:
@@ -174,12 +186,24 @@ class Ledger:
         utf8 = self._conn.atom("UTF8_STRING")
         core.change_property(self._conn, self._conn.root, self._property, utf8, 8, text.encode())
 
-    def _owner_lives(self, entry: Entry) -> bool:
+    def _owner_lives(self, entry: Entry, conn: Optional[Connection] = None) -> bool:
         try:
-            mark = core.get_property(self._conn, int(entry["owner"]), self._mark)
-        except (RequestFailed, KeyError, ValueError, TypeError):
+            mark = core.get_property(conn or self._conn, entry["owner"], self._mark)
+        except RequestFailed:
             return False
         return mark.value.decode("latin-1") == entry.get("nonce")
+
+
+def _is_entry(value: Any) -> bool:
+    """Whether a line is one of ours: anybody may write on the root window."""
+    if not isinstance(value, dict) or value.get("kind") not in (KEY, BUTTON):
+        return False
+    code, owner, until = value.get("code"), value.get("owner"), value.get("until")
+    if any(isinstance(field, bool) for field in (code, owner, until)):
+        return False
+    if not isinstance(code, int) or not isinstance(owner, int) or not isinstance(until, (int, float, type(None))):
+        return False
+    return 0 < code < 256 and 0 < owner < 1 << 32
 
 
 def _release_if_down(conn: Connection, codes: List[Tuple[str, int]]) -> List[Tuple[str, int]]:

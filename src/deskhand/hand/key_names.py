@@ -257,7 +257,7 @@ def _split(text: str) -> List[str]:
         before = last["before"]
         return [*(_split(before) if before else []), "+"]
     parts = text.split("+")
-    if "" in parts or any(not part.strip() and part not in _CONTROL_CHARACTERS and part != " " for part in parts):
+    if any(len(part) != 1 and not part.strip() for part in parts):
         raise ValueError(f"a key is missing in {_short(text)}: join keys with one '+'; the plus key itself is 'plus'")
     return parts
 
@@ -269,7 +269,7 @@ def _key(part: str, text: str) -> str:
     if len(name) == 1:
         if ord(name) < 0x20 or 0x7F <= ord(name) < 0xA0 or 0xD800 <= ord(name) <= 0xDFFF:
             raise ValueError(f"no key types the control character U+{ord(name):04X}")
-        return name_of(next((n for n in equivalents(keysym_of(name)) if n < 0x1000000), keysym_of(name)))
+        return _of_character(name)
     alias = _known_aliases().get(_folded(name))
     if alias is not None and (name not in _table() or name in _SIGNS):
         return alias
@@ -279,6 +279,11 @@ def _key(part: str, text: str) -> str:
     if found is None:
         raise ValueError(_unknown(name, text))
     return found
+
+
+def _of_character(character: str) -> str:
+    keysym = keysym_of(character)
+    return name_of(next((number for number in equivalents(keysym) if number < 0x1000000), keysym))
 
 
 def _by_pattern(name: str) -> Optional[str]:
@@ -293,7 +298,7 @@ def _by_pattern(name: str) -> Optional[str]:
     if match:
         point = int(match[1], 16)
         if point < 0x110000 and not 0xD800 <= point <= 0xDFFF and chr(point).isprintable():
-            return name_of(keysym_of(chr(point)))
+            return _of_character(chr(point))
     return None
 
 
@@ -337,7 +342,7 @@ def _is_letter(part: str) -> bool:
     return len(part) == 1 and part.isalpha() and len(part.lower()) == 1
 
 
-# -- the tables, read when first needed ---------------------------------------------------------------------------------
+# -- the tables, read when first needed ------------------------------------------------------------------------------
 
 
 def _known_aliases() -> Dict[str, str]:

@@ -7,6 +7,7 @@ spare keycode is borrowed for it, as toolkits compare keysyms.
 
 from __future__ import annotations
 
+import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import key_names
@@ -93,8 +94,10 @@ class Keyboard:
             raise ValueError(f"a key is pressed once or more, not {repeat} times")
         return self._with_chord(chord, lambda plan: self._tap(plan, repeat, hold_ms))
 
-    def hold(self, chord: Chord, seconds: float) -> Dict[str, Any]:
+    def hold(self, chord: Chord, seconds: float, alive: Callable[[], bool] = lambda: True) -> Dict[str, Any]:
         """Hold the chord for ``seconds``. ``repeats`` in the answer: the server repeats a key that is held.
+
+        It is let go early when ``alive`` says that nobody wants it any more.
 
         Raises:
             ActionFailed: as for ``key``.
@@ -105,8 +108,9 @@ class Keyboard:
         def during(plan: _Plan) -> None:
             self._send_presses(plan)
             self._conn.sync()
-            # Nothing ends a hold but time; a lost connection raises.
-            self._conn.wait(lambda: False, seconds)
+            deadline = time.monotonic() + seconds
+            while time.monotonic() < deadline and alive():  # a lost connection raises
+                self._conn.wait(lambda: not alive(), min(0.5, max(0.0, deadline - time.monotonic())))
             self._send_releases(plan, HOLD_MS if seconds * 1000 < HOLD_MS else 0)
             self._conn.sync()
 
@@ -213,12 +217,12 @@ class Keyboard:
 
     def _lend(self, plan: _Plan, target: FocusTarget, loan: KeyboardLoan) -> _Plan:
         """Borrow keycodes for what the map lacks, and wait until the window knows."""
-        codes = dict(zip(plan.borrowed, loan.lend([_cases(keysym) for keysym in plan.borrowed])))
+        lent = dict(zip(plan.borrowed, loan.lend_letters([_cases(keysym) for keysym in plan.borrowed])))
         settle_input(self._conn, self._pings, target, 0)
         presses = []
         for press in plan.presses:
             if not press.place.keycode:
-                press = press._replace(place=press.place._replace(keycode=codes[press.key.keysym]))
+                press = press._replace(place=lent[press.key.keysym])
             presses.append(press)
         return plan._replace(presses=presses)
 

@@ -6,16 +6,17 @@ section 2, Keyboard State, and section 12, Key Types).
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from . import key_names
-from .x11 import Connection, core, xkb
+from .x11 import Connection, xkb
 from .x11.xkb import KeySymbols
 
 SHIFT, LOCK, CONTROL = 1, 2, 4
 #: Keysyms of keys that choose a level while they are held: Shift_L, Shift_R, Mode_switch, ISO_Level3_Shift,
 #: ISO_Level5_Shift. A key that locks or latches would leave its mark behind.
 LEVEL_SHIFTS = (0xFFE1, 0xFFE2, 0xFF7E, 0xFE03, 0xFE11)
+LEVEL_3 = 0xFE03
 NUM_LOCK_KEYSYM = 0xFF7F
 #: The last keycode of the main block of a PC keyboard. The same signs are often on multimedia keycodes as well, which
 #: applications that look at keycodes (virtual machines, remote desktops) do not know.
@@ -98,21 +99,18 @@ class Keymap:
     def effective_group(self, keycode: int, group: int) -> int:
         """The group a key is read in while the keyboard's group is ``group``."""
         symbols = self._raw.keys.get(keycode)
-        count = len(symbols.groups) if symbols else 0
-        if group < count or not count or symbols is None:
-            return group if count else 0
-        if symbols.out_of_range & 0x80:
-            return symbols.redirect if symbols.redirect < count else 0
-        return count - 1 if symbols.out_of_range & 0x40 else group % count
+        return symbols.effective_group(group) if symbols else 0
 
     def __contains__(self, keycode: int) -> bool:
         """Whether that keycode means anything on this map."""
         symbols = self._raw.keys.get(keycode)
-        return symbols is not None and _means_something(symbols)
+        return symbols is not None and means_something(symbols)
 
     def level_depends(self, place: Position, modifiers: int) -> bool:
         """Whether any of ``modifiers`` can change what the key of ``place`` means."""
-        symbols = self._raw.keys[place.keycode]
+        symbols = self._raw.keys.get(place.keycode)
+        if symbols is None or place.group >= len(symbols.groups):
+            return False  # a borrowed keycode: it says the same on every level
         return bool(self._raw.types[symbols.types[place.group]].mask & modifiers)
 
     def keysym_at(self, keycode: int, group: int, modifiers: int) -> int:
@@ -139,9 +137,30 @@ class Keymap:
         found = [
             keycode
             for keycode, symbols in self._raw.keys.items()
-            if keycode != _NEVER_SPARE and not _means_something(symbols) and not self.modifier_of(keycode)
+            if keycode != _NEVER_SPARE and not means_something(symbols) and not self.modifier_of(keycode)
         ]
         return sorted(found, reverse=True)
+
+    def borrowable_types(self) -> Dict[int, Tuple[int, List[int]]]:
+        """Key types for borrowed keys: the number of levels to the type's index and each level's modifiers.
+
+        One level always; two with a Shift key; four with one for the third level as well.
+        """
+        third = next((mask for mask, code in self._shift_keys.items() if self.keysym_at(code, 0, 0) == LEVEL_3), 0)
+        wanted = [[0]]
+        if SHIFT in self._shift_keys:
+            wanted.append([0, SHIFT])
+            if third:
+                wanted.append([0, SHIFT, third, SHIFT | third])
+        types: Dict[int, Tuple[int, List[int]]] = {}
+        for modifiers in wanted:
+            mask = modifiers[-1]
+            for index, kind in enumerate(self._raw.types):
+                levels = [kind.levels.get(m, 0) for m in modifiers]
+                if kind.mask == mask and kind.width == len(modifiers) and levels == list(range(len(modifiers))):
+                    types[len(modifiers)] = (index, modifiers)
+                    break
+        return types
 
     def _modifiers_for(self, type_index: int, level: int) -> Optional[int]:
         """The smallest set of modifiers we can set that chooses ``level``; None when there is none."""
@@ -154,10 +173,6 @@ class Keymap:
         return min(possible, key=lambda mask: (bin(mask).count("1"), mask), default=None)
 
 
-def _means_something(symbols: KeySymbols) -> bool:
+def means_something(symbols: KeySymbols) -> bool:
+    """Whether any keysym stands on that key."""
     return any(any(row) for row in symbols.groups)
-
-
-def keys_down(conn: Connection) -> List[int]:
-    """Keycodes that the core keyboard has down."""
-    return core.query_keymap(conn)

@@ -19,6 +19,7 @@ from .launch_environment import LaunchEnvironment
 from .launch_watch import LaunchWatch, Sight
 from .launched_process import LaunchedProcess
 from .ping import ROOT_EVENTS, Pings
+from .window_properties import mark_launched
 from .x11 import Connection, core
 
 LONGEST_TIMEOUT = 60.0
@@ -45,7 +46,8 @@ def launch(
     "elapsed_ms", "id", "name", "opener", "pid", "group"}``, and ``"note"`` when something was passed over. ``outcome``
     is ``"focus"`` when an application that ran already raised a window. ``matched`` false: a window came up after the
     opener had ended, and nothing tells that it is the application's. ``focused`` false: keys would go elsewhere.
-    ``pid`` and ``group`` are None when no process of the launch is left.
+    ``pid`` is the window's process when it is one of the launch, ``group`` the session and process group that the
+    launch began in; None when nothing of the launch is left.
 
     ``pings`` is not used now; it shares the connection and its events. ``environment`` is found when it is not given.
 
@@ -69,11 +71,12 @@ def launch(
         record = _Record(display, entry, process, keep_open, session)
         try:
             sight = _wait(conn, watch, process, way, began + timeout)
-            if sight is None and way.fallback is not None and _ended_badly(process):
+            if sight is None and way.fallback is not None and _ended_badly(process, way):
                 way = way.fallback
                 continue
             if sight is None:
                 raise _failure(entry, watch, process, way, timeout)
+            mark_launched(conn, sight.window.id, mark)
             record.complete(sight)
             return _answer(conn, entry, sight, process, way, began)
         finally:
@@ -95,9 +98,9 @@ def _wait(
         if seen is not None and not way.direct and watch.is_of_opener(seen.window, process):
             # Openers have no windows but the one that says what went wrong.
             return True
-        if seen is not None and (seen.matched or process.empty):
+        if seen is not None and (seen.matched or process.over):
             return True
-        return process.error is not None or _ended_badly(process)
+        return _ended_badly(process, way)
 
     ended = False
     while not ended and time.monotonic() < deadline:
@@ -111,7 +114,7 @@ def _wait(
             return ended or process.listening != listening
 
         windows.await_state(conn, over_or_changed, max(0.0, deadline - time.monotonic()), fds)
-    if seen is None or not (seen.matched or process.empty):
+    if seen is None or not (seen.matched or process.over):
         return None
     if not way.direct and watch.is_of_opener(seen.window, process):
         watch.candidates.append((seen.window, f"is {way.name}'s own message"))
@@ -119,17 +122,14 @@ def _wait(
     return seen
 
 
-def _ended_badly(process: LaunchedProcess) -> bool:
+def _ended_badly(process: LaunchedProcess, way: opener.Opener) -> bool:
     """Whether the launch is over: its opener failed, or all it started has ended and the last of it failed.
 
     An opener that ends with 0 and leaves nothing is no failure yet: an application that runs already may be on its way.
     """
-    if process.error is not None:
+    if process.error is not None or process.failure is not None:
         return True
-    opener_exit = process.opener_exit
-    if opener_exit is not None and opener_exit.failed and process.empty:
-        return True
-    return process.empty and bool(process.exits) and process.exits[-1].failed
+    return not way.direct and process.opener_exit is not None and process.opener_exit.failed
 
 
 def _failure(
@@ -141,8 +141,8 @@ def _failure(
         "id": entry.id,
         "opener": way.name,
         "pid": process.pid,
-        "running": not process.empty and process.error is None,
-        "exit": str(process.exits[-1]) if process.exits else None,
+        "running": not process.over and process.error is None,
+        "exit": str(process.failure or process.opener_exit) if process.opener_exit else None,
         "last_words": words,
         "candidates": launch_watch.brief(watch.candidates),
     }
@@ -151,13 +151,17 @@ def _failure(
         what = f"{entry.name} can not be started: {way.argv[0]}: {process.error}"
     elif own and not way.direct:
         what = f"{entry.name} was not opened: {way.name} shows {own[-1].title!r} in window {own[-1].id}; close it{said}"
-    elif _ended_badly(process):
-        bad = next(one for one in reversed(process.exits) if one.failed)
+    elif _ended_badly(process, way):
+        bad = process.failure or process.opener_exit
         what = f"{entry.name} ended before it opened a window, with {bad}{said}"
     else:
         seen = launch_watch.describe(watch.candidates)
-        if process.empty:
-            how = f"{way.name if not way.direct else 'it'} has ended with {process.exits[-1]}" if process.exits else ""
+        if process.over:
+            how = (
+                f"{way.name if not way.direct else 'it'} has ended with {process.opener_exit}"
+                if process.opener_exit
+                else ""
+            )
             still = how or "it has ended"
         else:
             still = f"it is still running (pid group {process.pid})"
@@ -174,7 +178,9 @@ def _answer(
     except ActionFailed:
         focused = False
     process.read()
-    left = None if process.empty else process.pid
+    over = process.over
+    window_pids = [pid for pid in sight.window.pids if process.owns([pid])]
+    pid = window_pids[0] if window_pids else None if process.opener_exit is not None else process.pid
     answer: Dict[str, Any] = {
         "outcome": sight.outcome,
         "window": sight.window.brief(),
@@ -184,8 +190,8 @@ def _answer(
         "id": entry.id,
         "name": entry.name,
         "opener": way.name,
-        "pid": left,
-        "group": left,
+        "pid": pid,
+        "group": None if over else process.pid,
     }
     # The title is often set after the window is mapped; what a caller reads should be what a person sees now.
     try:
@@ -228,7 +234,7 @@ class _Record:
             state.forget_launched(self._display, process.keeper, process.keeper_start)
         except (SetupError, OSError):
             return
-        if not process.empty or self._facts["window"] is not None:
+        if not process.over or self._facts["window"] is not None:
             self._write()
 
     def _write(self) -> None:

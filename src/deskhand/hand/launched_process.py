@@ -25,6 +25,7 @@ _BOOT = (
     "import io,json,sys;given=json.load(sys.stdin);sys.stdin=io.StringIO(given['order']);"
     "exec(compile(given['source'],'keeper','exec'))"
 )
+_BUSES = ("dbus-daemon", "dbus-launch", "dbus-broker-launch")
 _TAIL = 8192
 _LONGEST_LINE = 300
 
@@ -88,6 +89,27 @@ class LaunchedProcess:
     def opener_exit(self) -> Optional[Exit]:
         """How the started process itself ended; None while it runs."""
         return next((one for one in self.exits if one.pid == self.pid), None)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing of the application is left: at most a message bus that the opener started on its way."""
+        if self.empty:
+            return True
+        if self.opener_exit is None:
+            return False
+        return not without_bus(descendants(self.keeper, self.mark))
+
+    @property
+    def failure(self) -> Optional[Exit]:
+        """How the application failed, once it is over; None when it runs, or ended without a failure.
+
+        What an opener started counts before the opener, which ends with 0 whatever becomes of it.
+        """
+        started = [one for one in self.exits if one.pid != self.pid]
+        last = started[-1] if started else self.opener_exit
+        if last is not None and not last.failed:
+            last = self.opener_exit
+        return last if last is not None and last.failed and self.over else None
 
     def read(self) -> None:
         """Take in what the keeper has said. Never waits."""
@@ -257,6 +279,12 @@ def descendants(keeper: Optional[int], mark: str) -> Set[int]:
     return {one for one in found - {keeper, os.getpid()} if one > 1 and state.process_start_time(one) is not None}
 
 
+def without_bus(pids: Set[int]) -> Set[int]:
+    """``pids`` without message buses and what is below them: those outlive the application that needed one first."""
+    buses = {pid for pid in pids if _command(pid) in _BUSES}
+    return {pid for pid in pids if not buses.intersection(ancestors(pid))} if buses else pids
+
+
 def state_mark(pid: int) -> str:
     """The launch that process ``pid`` belongs to by its environment; ``""`` for none, or when it can not be read."""
     try:
@@ -267,6 +295,14 @@ def state_mark(pid: int) -> str:
     name = MARK.encode() + b"="
     found = next((item for item in environment.split(b"\0") if item.startswith(name)), b"")
     return os.fsdecode(found[len(name) :])
+
+
+def _command(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            return os.fsdecode(file.read().rstrip(b"\n"))
+    except OSError:
+        return ""
 
 
 def _parent(pid: int) -> Optional[int]:

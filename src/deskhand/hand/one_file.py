@@ -11,7 +11,13 @@ import zipfile
 from typing import Iterator, Tuple
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_MAIN = b'"""deskhand-hand: see hand/__main__.py."""\nimport sys\n\nfrom deskhand_hand.__main__ import main\n\nsys.exit(main())\n'
+_MAIN = b"""\
+import sys
+
+from deskhand_hand.__main__ import main
+
+sys.exit(main())
+"""
 #: The package's name inside the file: another than ``deskhand``, which may be installed where it runs.
 PACKAGE = "deskhand_hand"
 

@@ -45,7 +45,8 @@ class OwnedProperty:
                 return
             self._window = core.create_window(self._conn, input_only=True)
             core.change_property(self._conn, self._window, self._mark, core.ATOM_STRING, 8, self._nonce.encode())
-        others = [other for other in self._read() if other.get("owner") != self._window]
+        # Not by the window: the server gives a dead client's ids to the next one.
+        others = [other for other in self._read() if other.get("nonce") != self._nonce]
         ours = [] if line is None else [{"owner": self._window, "nonce": self._nonce, **line}]
         self._store(others + ours)
 
@@ -69,7 +70,7 @@ class OwnedProperty:
         for text in value.decode("utf-8", "replace").splitlines():
             try:
                 line = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue  # anybody may write on the root window
             if isinstance(line, dict):
                 lines.append(line)

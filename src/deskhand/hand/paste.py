@@ -21,10 +21,11 @@ FETCH_SECONDS = 5.0
 #: Terminals paste with other keys, as Ctrl+V is a character there. WM_CLASS (lower case) to keys; those that paste the
 #: PRIMARY selection with Shift+Insert get it there as well.
 _SHIFT_INSERT = ("xterm", "uxterm", "urxvt", "rxvt")
-_CTRL_SHIFT_V = (
-    "xfce4-terminal gnome-terminal gnome-terminal-server mate-terminal lxterminal qterminal konsole terminator tilix"
-    " kitty alacritty guake terminology deepin-terminal ptyxis org.gnome.console kgx io.elementary.terminal"
-).split()
+_CTRL_SHIFT_V = {
+    *("xfce4-terminal", "gnome-terminal", "gnome-terminal-server", "mate-terminal", "lxterminal", "qterminal"),
+    *("konsole", "terminator", "tilix", "kitty", "alacritty", "guake", "terminology", "ptyxis"),
+    *("org.gnome.console", "kgx", "io.elementary.terminal"),
+}
 
 
 def paste(

@@ -57,13 +57,23 @@ class Performer:
             )
         return facts
 
+    @contextlib.contextmanager
+    def _sending(self) -> Iterator[None]:
+        """Something may be sent inside, unless what is raised says that nothing was."""
+        before, self.sent = self.sent, True
+        try:
+            yield
+        except ActionFailed as error:
+            if error.sent == "none":
+                self.sent = before
+            raise
+
     # -- pointer ----------------------------------------------------------------------------------------------------
 
     def click(self, step: Step) -> Facts:
         point = self._go(step.point)
         self._guard_pointer()
-        with self._modifiers(step.modifiers):
-            self.sent = True
+        with self._modifiers(step.modifiers), self._sending():
             self._display.pointer.click(step.action.button, step.action.count)
         return {"point": list(point)}
 
@@ -73,21 +83,20 @@ class Performer:
     def mouse_down(self, step: Step) -> Facts:
         point = self._go(step.point)
         self._guard_pointer()
-        self.sent = True
-        self._display.pointer.press(step.action.button)
+        with self._sending():
+            self._display.pointer.press(step.action.button)
         return {"point": list(point)}
 
     def mouse_up(self, step: Step) -> Facts:
         point = self._go(step.point)
-        self.sent = True
-        self._display.pointer.release(step.action.button)
+        with self._sending():
+            self._display.pointer.release(step.action.button)
         return {"point": list(point)}
 
     def drag(self, step: Step) -> Facts:
         self._go(step.path[0])
         self._guard_pointer()
-        with self._modifiers(step.modifiers):
-            self.sent = True
+        with self._modifiers(step.modifiers), self._sending():
             self._display.pointer.drag(step.path, step.action.button)
         self._touched.append(self._under_pointer())
         return {"point": list(step.path[-1]), "path": [list(point) for point in step.path]}
@@ -96,8 +105,7 @@ class Performer:
         point = self._go(step.point)
         self._guard_pointer()
         dx, dy = step.action.notches()
-        with self._modifiers(step.modifiers):
-            self.sent = True
+        with self._modifiers(step.modifiers), self._sending():
             self._display.pointer.scroll(dx, dy)
         return {"point": list(point), "notches": [dx, dy]}
 
@@ -129,35 +137,38 @@ class Performer:
         if wanted is None or windows.active_window(self._conn) == wanted:
             return
         if not windows.is_inside(self._conn, self._touched[-1], wanted):
-            raise ActionFailed(f"the window {wanted} is neither active nor under the pointer: look again before clicking")
+            raise ActionFailed(
+                f"the window {wanted} is neither active nor under the pointer: look again before clicking"
+            )
 
     # -- keyboard ---------------------------------------------------------------------------------------------------
 
     def type(self, step: Step) -> Facts:
-        target = self._keyboard_target()
-        self.sent = True
-        action = step.action
-        typing = self._display.keyboard.paste if action.method == "paste" else self._display.keyboard.type_text
-        return {**target, **typing(action.text)}
+        target, action = self._keyboard_target(), step.action
+        with self._sending():
+            return {
+                **target,
+                **self._display.keyboard.type_text(action.text, method=action.method, secret=action.secret),
+            }
 
     def key(self, step: Step) -> Facts:
         target = self._keyboard_target()
-        self.sent = True
-        return {**target, **(self._display.keyboard.key(step.chord, repeat=step.action.repeat) or {})}
+        with self._sending():
+            return {**target, **self._display.keyboard.key(step.chord, repeat=step.action.repeat)}
 
     def hold_key(self, step: Step) -> Facts:
         target = self._keyboard_target()
-        self.sent = True
-        return {**target, **(self._display.keyboard.hold(step.chord, float(step.action.seconds)) or {})}
+        with self._sending():
+            return {**target, **self._display.keyboard.hold(step.chord, float(step.action.seconds), self._alive)}
 
     def key_down(self, step: Step) -> Facts:
         target = self._keyboard_target()
-        self.sent = True
-        return {**target, **(self._display.keyboard.down(step.chord) or {})}
+        with self._sending():
+            return {**target, **self._display.keyboard.down(step.chord)}
 
     def key_up(self, step: Step) -> Facts:
         self.sent = True
-        return dict(self._display.keyboard.up(step.chord) or {})
+        return self._display.keyboard.up(step.chord)
 
     def _keyboard_target(self) -> Facts:
         """The window that will get the keys, named; or the reason why none may be sent."""
@@ -172,13 +183,13 @@ class Performer:
 
     @contextlib.contextmanager
     def _modifiers(self, chords: List[Any]) -> Iterator[None]:
-        """Hold these keys down inside."""
+        """Hold these keys down inside. What ``key_down`` already holds stays down afterwards."""
         held: List[Any] = []
         try:
             for chord in chords:
-                self.sent = True
-                held.append(chord)
-                self._display.keyboard.down(chord)
+                with self._sending():
+                    pressed = self._display.keyboard.down(chord)["pressed"]
+                held.append(chord._replace(keys=tuple(key for key in chord.keys if key.name in pressed)))
             yield
         finally:
             if not self._conn.closed:

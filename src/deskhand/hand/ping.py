@@ -61,7 +61,11 @@ class Pings:
         self._waiting[key] = time.monotonic()
         core.select_input(self._conn, window, core.WINDOW_EVENTS)
         core.send_client_message(self._conn, window, 0, window, self._protocols, [self._ping, self._stamp, window])
-        self._conn.flush()
+        try:
+            core.get_geometry(self._conn, window)
+        except RequestFailed:  # gone before its events were selected: no DestroyNotify will tell
+            if self._waiting.pop(key, None) is not None:
+                self._answers[key] = 0.0
         return key
 
     def answered(self, ping: Tuple[int, int]) -> Optional[float]:

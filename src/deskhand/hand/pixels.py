@@ -5,6 +5,7 @@ Bytes are moved by strided slices and ``bytes.translate``, and combined as one b
 
 from __future__ import annotations
 
+import struct
 from operator import itemgetter
 from typing import Dict, List, NamedTuple, Tuple
 
@@ -38,9 +39,10 @@ def layout_of(setup: Setup, depth: int, visual_id: int) -> Layout:
     visual = setup.visuals.get(visual_id)
     form = setup.formats.get(depth)
     if visual is None or form is None or visual.kind not in (TRUE_COLOR, DIRECT_COLOR) or form.bits_per_pixel < 16:
+        with_a_palette = visual is not None and visual.kind < TRUE_COLOR
         raise Unsupported(
-            f"the screen has depth {depth} with {'a palette' if visual and visual.kind < TRUE_COLOR else 'an unknown visual'},"
-            " which can not be read: start the X server with depth 16, 24 or 30"
+            f"the screen has depth {depth}{' and a palette' if with_a_palette else ''}, which can not be read:"
+            " start the X server with depth 16, 24 or 30"
         )
     masks = (visual.red_mask, visual.green_mask, visual.blue_mask)
     return Layout(form.bits_per_pixel // 8, form.scanline_pad, setup.image_byte_order == "big", masks)
@@ -75,20 +77,38 @@ def _channel(data: bytes, size: int, big_endian: bool, mask: int) -> bytes:
     if shift or width < 8:
         part = part.translate(bytes((value >> shift) & ((1 << width) - 1) for value in range(256)))
     if shift + width > 8:
-        rest = planes[1].translate(
-            bytes((value << (8 - shift)) & ((1 << width) - 1) & 0xFF for value in range(256))
-        )
+        rest = planes[1].translate(bytes((value << (8 - shift)) & ((1 << width) - 1) & 0xFF for value in range(256)))
         joined = int.from_bytes(part, "little") | int.from_bytes(rest, "little")
         part = joined.to_bytes(len(part), "little")
     if width < 8:
         top = (1 << width) - 1
-        part = part.translate(bytes(min(value, top) * 255 // top for value in range(256)))
+        part = part.translate(bytes((min(value, top) * 255 + top // 2) // top for value in range(256)))
     return part
+
+
+def blend(rgb: bytes, width: int, height: int, argb: bytes, cursor_width: int, left: int, top: int) -> bytes:
+    """The picture with a cursor over it, its top left corner at (``left``, ``top``), which may be outside.
+
+    ``argb`` are 32-bit pixels in native order, premultiplied by alpha (XFIXES, GetCursorImage).
+    """
+    out = bytearray(rgb)
+    cursor = struct.unpack(f"={len(argb) // 4}I", argb)
+    for row in range(max(0, -top), min(len(cursor) // max(1, cursor_width), height - top)):
+        for column in range(max(0, -left), min(cursor_width, width - left)):
+            pixel = cursor[row * cursor_width + column]
+            rest = 255 - (pixel >> 24)
+            if rest == 255:
+                continue
+            at = 3 * ((top + row) * width + left + column)
+            for channel, shift in ((at, 16), (at + 1, 8), (at + 2, 0)):
+                out[channel] = min(255, (pixel >> shift & 0xFF) + out[channel] * rest // 255)
+    return bytes(out)
 
 
 def is_blank(rgb: bytes) -> bool:
     """Whether every pixel has the same colour."""
-    return rgb == rgb[:3] * (len(rgb) // 3)
+    start = rgb[:3072]  # nearly always enough to tell
+    return start == rgb[:3] * (len(start) // 3) and rgb == rgb[:3] * (len(rgb) // 3)
 
 
 def fit(width: int, height: int, max_edge: int) -> Tuple[int, int]:

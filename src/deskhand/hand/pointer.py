@@ -15,8 +15,9 @@ from .x11 import Connection, core, xtest
 #: Logical buttons (X Window System Protocol, 4, and the common use of 4 to 9).
 BUTTONS = {"left": 1, "middle": 2, "right": 3, "back": 8, "forward": 9}
 SCROLL_UP, SCROLL_DOWN, SCROLL_LEFT, SCROLL_RIGHT = 4, 5, 6, 7
-#: Milliseconds of server time between press and release: shorter ones are missed by clients that poll.
-HOLD_MS = 8
+#: Milliseconds of server time between press and release: clients that poll miss what is shorter than 8. The server adds
+#: a delay to the time at which it last looked at its clock, a little before the press.
+HOLD_MS = 8 + 2
 #: Between the clicks of a double click: far inside every toolkit's limit (the shortest, Xt's, is 200 ms).
 BETWEEN_CLICKS_MS = 20
 #: Motion events of a drag, at least, and the milliseconds between them: toolkits begin a drag only after some.
@@ -82,21 +83,22 @@ class Pointer:
             xtest.fake_input(self._conn, xtest.BUTTON_PRESS, physical)
             for number, point in enumerate(steps, 1):
                 xtest.fake_input(self._conn, xtest.MOTION, 0, *point, delay_ms=DRAG_STEP_MS)
-                if number % 50 == 0:  # so that no single wait for the server comes near its deadline
+                if number % 5 == 0:  # so that no single wait for the server comes near its deadline
                     self._conn.sync()
             xtest.fake_input(self._conn, xtest.BUTTON_RELEASE, physical, delay_ms=max(HOLD_MS, DRAG_STEP_MS))
             self._conn.sync()
 
     def scroll(self, dx: int, dy: int) -> None:
         """Turn the wheel by notches: positive ``dy`` down, positive ``dx`` right."""
-        for amount, positive, negative in ((dy, SCROLL_DOWN, SCROLL_UP), (dx, SCROLL_RIGHT, SCROLL_LEFT)):
-            if not amount:
-                continue
-            physical = self._physical(positive if amount > 0 else negative)
+        wheels = ((dy, SCROLL_DOWN, SCROLL_UP), (dx, SCROLL_RIGHT, SCROLL_LEFT))
+        turns = [(abs(n), self._physical(positive if n > 0 else negative)) for n, positive, negative in wheels if n]
+        for notches, physical in turns:
             with self._ledger.covering([(BUTTON, physical)]):
-                for _ in range(abs(amount)):
+                for number in range(1, notches + 1):
                     xtest.fake_input(self._conn, xtest.BUTTON_PRESS, physical, delay_ms=NOTCH_MS)
                     xtest.fake_input(self._conn, xtest.BUTTON_RELEASE, physical, delay_ms=NOTCH_MS)
+                    if number % 5 == 0:
+                        self._conn.sync()
                 self._conn.sync()
 
     def _physical(self, logical: int) -> int:
@@ -104,14 +106,16 @@ class Pointer:
         mapping = core.get_pointer_mapping(self._conn)
         if logical in mapping:
             return mapping.index(logical) + 1
-        raise ActionFailed(f"no button of this display's pointer acts as button {logical}: see 'xmodmap -pp'")
+        error = ActionFailed(f"no button of this display's pointer acts as button {logical}: see 'xmodmap -pp'")
+        error.sent = "none"
+        raise error
 
 
 def _steps(path: Sequence[Point]) -> List[Point]:
     """The points of a drag after its first, with enough between them, the path's own points among them."""
     between = -(-DRAG_EVENTS // (len(path) - 1))
     steps: List[Point] = []
-    for (x0, y0), (x1, y1) in zip(path, path[1:]):
+    for (x0, y0), (x1, y1) in zip(path, path[1:]):  # noqa: RUF007 (Python 3.9 has no pairwise)
         steps += [(x0 + (x1 - x0) * i // between, y0 + (y1 - y0) * i // between) for i in range(1, between)]
         steps.append((x1, y1))
     return steps

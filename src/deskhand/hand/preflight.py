@@ -70,9 +70,9 @@ def prepare(batch: Batch, screen: Tuple[int, int], newest: Optional[int], enviro
 
 def _step(action: Any, space: Space, environment: Dict[str, str]) -> Step:
     point = None
-    if isinstance(action, (actions.Click, actions.Move, actions.MouseDown, actions.MouseUp, actions.Scroll)):
-        if action.x is not None and action.y is not None:
-            point = space.point(action.x, action.y)
+    pointing = (actions.Click, actions.Move, actions.MouseDown, actions.MouseUp, actions.Scroll)
+    if isinstance(action, pointing) and action.x is not None and action.y is not None:
+        point = space.point(action.x, action.y)
     modifiers = [keyboard.parse_keys(name) for name in getattr(action, "modifiers", [])]
     if isinstance(action, actions.Drag):
         return Step(action, path=[space.point(x, y) for x, y in action.path], modifiers=modifiers)
@@ -82,11 +82,23 @@ def _step(action: Any, space: Space, environment: Dict[str, str]) -> Step:
         return Step(action, chord=keyboard.parse_keys(action.keys))
     if isinstance(action, actions.Type):
         text.check_text(action.text)
+    if isinstance(action, actions.ClipboardSet):
+        _check_whole_characters(action.text)
     if isinstance(action, actions.Launch):
         return Step(action, entry=applications.find(action.app, environment, unlisted=True))
     if isinstance(action, actions.Quit) and action.app is not None:
         return Step(action, entry=_found(action.app, environment))
     return Step(action, point=point, modifiers=modifiers)
+
+
+def _check_whole_characters(content: str) -> None:
+    """JSON can hold half of a surrogate pair, which UTF-8 can not."""
+    try:
+        content.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"character {error.start + 1} of the text is half of a surrogate pair: send whole characters"
+        ) from None
 
 
 def _found(app: str, environment: Dict[str, str]) -> Optional[applications.Entry]:

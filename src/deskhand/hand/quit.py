@@ -98,8 +98,8 @@ class _Launch:
 
     @property
     def alive(self) -> bool:
-        """Whether anything of it runs: its keeper ends with the last process, but may itself have been killed."""
-        return self.keeper_alive or bool(self.processes())
+        """Whether the application runs. Its keeper may have been killed, or live on for a message bus."""
+        return bool(launched_process.without_bus(self.processes()))
 
     def processes(self) -> Set[int]:
         """The living processes of the launch, without the keeper."""
@@ -107,10 +107,10 @@ class _Launch:
         return launched_process.descendants(self.keeper if self.keeper_alive else None, self.mark)
 
     def owns(self, window: Window) -> bool:
-        if self.record.get("window") == window.id and self.record.get("ran_before"):
+        """Whether the window is the one the launch was answered with, or one of its processes'."""
+        if self.mark and window.launch_mark == self.mark:
             return True
-        mine = self.processes() | {self.keeper}
-        return bool(mine & set(window.pids)) or self.record.get("window") == window.id
+        return bool(self.processes() & set(window.pids))
 
     def signal(self, pid: int, number: int) -> None:
         """Send a signal to process ``pid`` if it belongs to the launch."""
@@ -132,7 +132,14 @@ class _Launch:
 
     def wait(self, timeout: float) -> None:
         """Wait until nothing of it is left, at most ``timeout`` seconds."""
-        _wait_for_end({self.keeper} if self.keeper_alive else self.processes(), timeout)
+        deadline = time.monotonic() + timeout
+        while True:
+            left = launched_process.without_bus(self.processes())
+            if not left or time.monotonic() >= deadline:
+                break
+            _wait_for_end(left, deadline - time.monotonic(), every=False)
+        if self.keeper_alive and not self.processes():
+            _wait_for_end({self.keeper}, 1.0)
 
 
 def _launches(
@@ -217,7 +224,7 @@ def _end(launch: _Launch, timeout: float) -> int:
             if left <= 0:
                 break
             _wait_for_end(here, left, every=False)
-    launch.wait(1.0)
+    launch.wait(0.0)
     return len(ended)
 
 

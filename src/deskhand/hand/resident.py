@@ -1,8 +1,9 @@
 """A hand that stays: it answers requests on a unix socket and keeps its X connection between them.
 
-One JSON request a line, one JSON answer a line; with ``"raw": true`` in a request the picture's bytes follow the answer,
-whose ``picture`` then has ``bytes``, their number. One client at a time; a client that goes away in the middle of its
-batch stops it at the next action, and what it held is released.
+One JSON request a line, one JSON answer a line; with ``"raw": true`` in a request the picture's bytes follow the
+answer, whose ``picture`` then has ``bytes``, their number. One client at a time. A client that goes away in the middle
+of its batch stops it at the next action, and what it held is released. One that ends between two batches leaves what
+it held to the next one for a minute when the hand's session has a name; else that is released too.
 """
 
 from __future__ import annotations
@@ -12,16 +13,21 @@ import os
 import select
 import signal
 import socket
+import stat
 import struct
 import sys
-from typing import Any, Optional, Tuple
+import time
+from typing import Any, Dict, List, Optional, Tuple
 
 from .answering import NO_DISPLAY, Reply, answer, error_reply
-from .errors import BatchRefused, SetupError
+from .errors import BatchRefused, DeskhandError, SetupError
 from .hand import Hand
+from .held import KEEP_SECONDS
 
 #: Bytes of one request: 100 texts of 100,000 characters do not fit, one of them does.
 MAX_REQUEST = 8 << 20
+#: Seconds a client may take to read an answer, and a hand to take a connection: nobody blocks the others for good.
+PATIENCE = 10.0
 
 
 def serve(path: str, hand: Hand) -> int:
@@ -31,26 +37,37 @@ def serve(path: str, hand: Hand) -> int:
         SetupError: something else is there already, or it can not be made.
     """
     listener = _listen(path)
-    # A signal only wakes the select below, so that a batch under way is finished and its input released.
+    ours = os.lstat(path)
+    # A signal only wakes the selects below, so that the action under way is finished and its input released.
     wake, waker = os.pipe()
     os.set_blocking(waker, False)
     signal.set_wakeup_fd(waker)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     print(json.dumps({"resident": path, "pid": os.getpid()}), flush=True)
+    kept_until: Optional[float] = None
     try:
         while True:
-            ready, _, _ = select.select([listener.fileno(), wake], [], [])
+            left = None if kept_until is None else max(0.0, kept_until - time.monotonic())
+            ready, _, _ = select.select([listener.fileno(), wake], [], [], left)
             if wake in ready:
                 return 0
+            if not ready:
+                _release(hand)
+                kept_until = None
+                continue
             client, _address = listener.accept()
             with client:
                 if _same_user(client):
-                    _Conversation(client, hand, wake).serve()
+                    client.settimeout(PATIENCE)
+                    kept_until = _Conversation(client, hand, wake).serve()
     finally:
         listener.close()
-        os.unlink(path)
-        hand.close()
+        _remove(path, ours)
+        try:
+            hand.close()
+        except DeskhandError:
+            pass  # the display is gone, and what was held on it
 
 
 def ask(path: str, request: bytes) -> Tuple[bytes, int]:
@@ -60,15 +77,27 @@ def ask(path: str, request: bytes) -> Tuple[bytes, int]:
         SetupError: no hand answers there.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.settimeout(PATIENCE)
         try:
             sock.connect(path)
         except OSError as error:
-            raise SetupError(f"no hand answers at {path} ({error.strerror}): start one with --resident {path}") from None
-        sock.sendall(request.replace(b"\n", b" ") + b"\n")
-        with sock.makefile("rb") as lines:
-            line = lines.readline()
-    if not line:
-        raise SetupError(f"the hand at {path} closed the connection without an answer")
+            why = error.strerror or error
+            raise SetupError(f"no hand answers at {path} ({why}): start one with --resident {path}") from None
+        try:
+            sock.sendall(request.replace(b"\n", b" ") + b"\n")
+        except socket.timeout:
+            raise SetupError(f"the hand at {path} is busy with another client: try again when that has ended") from None
+        except OSError:
+            pass  # it has refused the rest, and its answer says why
+        # A batch takes as long as its actions do; it is the hand that has a deadline for each.
+        sock.settimeout(None)
+        try:
+            with sock.makefile("rb") as lines:
+                line = lines.readline()
+        except OSError:
+            line = b""
+    if not line.endswith(b"\n"):
+        raise SetupError(f"the hand at {path} closed the connection without an answer: see whether it still runs")
     return line, int(json.loads(line).get("status", 1))
 
 
@@ -77,10 +106,13 @@ class _Conversation:
         self._client = client
         self._hand = hand
         self._wake = wake
-        self._buffer = b""
+        self._buffer = bytearray()
 
-    def serve(self) -> None:
-        """Answer one client until it ends its side or we are told to stop."""
+    def serve(self) -> Optional[float]:
+        """Answer one client until it ends its side or we are told to stop.
+
+        Gives the moment (CLOCK_MONOTONIC) until which what it left down is kept for the next; None: nothing is.
+        """
         while True:
             line = self._line()
             if line is None:
@@ -88,25 +120,38 @@ class _Conversation:
             reply, raw = self._reply(line)
             try:
                 self._send(reply, raw)
-            except OSError:
-                break
-        if self._hand.connected:
-            self._hand.display.ledger.release_all()
+            except OSError:  # gone, or not reading
+                _release(self._hand)
+                return None
+            if len(line) > MAX_REQUEST:
+                break  # where its next request begins is anybody's guess
+        if self._hand.keeps:
+            return time.monotonic() + KEEP_SECONDS
+        _release(self._hand)
+        return None
 
     def _line(self) -> Optional[bytes]:
-        while b"\n" not in self._buffer:
+        """The next request; None at the end. The last one may lack its newline."""
+        looked = 0
+        while True:
+            end = self._buffer.find(b"\n", looked)
+            if end >= 0 or len(self._buffer) > MAX_REQUEST:
+                line = bytes(self._buffer[: end if end >= 0 else len(self._buffer)])
+                del self._buffer[: len(line) + 1]
+                return line
+            looked = len(self._buffer)
             ready, _, _ = select.select([self._client.fileno(), self._wake], [], [])
-            if self._wake in ready or len(self._buffer) > MAX_REQUEST:
+            if self._wake in ready:
                 return None
             try:
                 data = self._client.recv(1 << 16)
             except OSError:
                 return None
             if not data:
-                return None
+                line = bytes(self._buffer)
+                self._buffer.clear()
+                return line if line.strip() else None
             self._buffer += data
-        line, self._buffer = self._buffer.split(b"\n", 1)
-        return line
 
     def _reply(self, line: bytes) -> Tuple[Reply, bool]:
         try:
@@ -126,40 +171,71 @@ class _Conversation:
         self._client.sendall(json.dumps({**body, "status": reply.status}).encode() + b"\n" + content)
 
     def _alive(self) -> bool:
-        """Whether the client still has its side open."""
-        ready, _, _ = select.select([self._client], [], [], 0)
-        if not ready:
-            return True
-        try:
-            return bool(self._client.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
+        """Whether the client still reads, and nobody has told us to stop.
+
+        One that has only ended its own side after its last request (as ``nc -N`` does) is still there: that is
+        POLLRDHUP, not POLLHUP.
+        """
+        poll = select.poll()
+        poll.register(self._client, 0)
+        poll.register(self._wake, select.POLLIN)
+        return not poll.poll(0)
+
+
+def _release(hand: Hand) -> None:
+    try:
+        if hand.connected:
+            hand.display.ledger.release_all()
+    except DeskhandError:
+        pass  # the display is gone, and what was held on it
 
 
 def _listen(path: str) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    if os.path.exists(path):
-        probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with probe:
-            try:
-                probe.connect(path)
-            except ConnectionRefusedError:
-                os.unlink(path)  # left by one that was killed
-            except OSError as error:
-                raise SetupError(f"{path} is there and is no socket of ours ({error.strerror}): name another") from None
-            else:
-                raise SetupError(f"a hand already answers at {path}: use it, or end it first")
-    before = os.umask(0o177)
     try:
-        listener.bind(path)
+        _clear(path)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        before = os.umask(0o177)
+        try:
+            listener.bind(path)
+        except OSError:
+            listener.close()
+            raise
+        finally:
+            os.umask(before)
     except OSError as error:
-        raise SetupError(f"no socket can be made at {path}: {error.strerror}") from None
-    finally:
-        os.umask(before)
+        raise SetupError(f"no socket can be made at {path}: {error.strerror or error}") from None
     listener.listen(8)
     return listener
+
+
+def _clear(path: str) -> None:
+    """Remove the socket that a killed hand left; refuse to touch anything else."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise SetupError(f"{path} is there and is no socket: name another")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(PATIENCE)
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+            return
+        except socket.timeout:
+            pass  # a hand so busy that it takes no more clients
+    raise SetupError(f"a hand already answers at {path}: use it, or end it first")
+
+
+def _remove(path: str, ours: os.stat_result) -> None:
+    """Remove our socket, unless somebody has put another in its place."""
+    try:
+        there = os.lstat(path)
+        if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino):
+            os.unlink(path)
+    except OSError:
+        pass
 
 
 def _same_user(client: socket.socket) -> bool:
@@ -171,7 +247,10 @@ def _same_user(client: socket.socket) -> bool:
 def main_ask(path: str) -> int:
     """Send standard input to the resident hand at ``path`` and print its answer."""
     try:
-        line, status = ask(path, sys.stdin.buffer.read())
+        line, status = ask(path, read_standard_input())
+    except BatchRefused as error:
+        reply = error_reply(error)
+        line, status = json.dumps(reply.answer).encode() + b"\n", reply.status
     except SetupError as error:
         print(json.dumps({"ok": False, "sent": "none", "error": str(error), "kind": "no_hand"}))
         return NO_DISPLAY
@@ -180,13 +259,42 @@ def main_ask(path: str) -> int:
     return status
 
 
+def read_standard_input() -> bytes:
+    """All of standard input.
+
+    Raises:
+        BatchRefused: it is longer than any request may be.
+    """
+    data = sys.stdin.buffer.read(MAX_REQUEST + 1) if sys.stdin is not None else b""
+    if len(data) > MAX_REQUEST:
+        raise _too_long()
+    return data
+
+
 def read_request(data: bytes) -> Any:
     """One JSON request.
 
     Raises:
-        BatchRefused: it is not JSON.
+        BatchRefused: it is not JSON, is too long, or names a field twice: which one is meant is not for us to guess.
     """
+    if len(data) > MAX_REQUEST:
+        raise _too_long()
     try:
-        return json.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_each_once)
+    except RecursionError:
+        raise BatchRefused("the request is not JSON that can be read: it is nested too deep") from None
+    except ValueError as error:
         raise BatchRefused(f"the request is not JSON: {error}") from None
+
+
+def _each_once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    whole = dict(pairs)
+    if len(whole) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BatchRefused(f"the request names the field {twice[:60]!r} twice")
+    return whole
+
+
+def _too_long() -> BatchRefused:
+    return BatchRefused(f"the request is longer than {MAX_REQUEST >> 20} MiB: send it in parts")

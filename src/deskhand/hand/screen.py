@@ -23,7 +23,8 @@ class Capture(NamedTuple):
     """What was on the screen at ``time`` (seconds, CLOCK_MONOTONIC).
 
     ``region`` is [x0, y0, x1, y1] of the root window, whose size is ``screen``; ``data`` holds the server's own pixels
-    of that region, laid out as ``layout`` says; ``cursor`` is the pointer's position.
+    of that region, laid out as ``layout`` says; ``cursor`` is the pointer's position; ``drawn`` the cursor's picture
+    when it is to be drawn in.
     """
 
     data: bytes
@@ -32,6 +33,7 @@ class Capture(NamedTuple):
     layout: pixels.Layout
     time: float
     cursor: Tuple[int, int]
+    drawn: Optional[xfixes.CursorImage] = None
 
     @property
     def width(self) -> int:
@@ -43,7 +45,11 @@ class Capture(NamedTuple):
 
     def rgb(self) -> bytes:
         """RGB, 8 bits a channel, rows from the top, no padding."""
-        return pixels.to_rgb(self.data, self.width, self.height, self.layout)
+        rgb = pixels.to_rgb(self.data, self.width, self.height, self.layout)
+        if self.drawn is None:
+            return rgb
+        left, top = self.drawn.x - self.drawn.hot_x - self.region[0], self.drawn.y - self.drawn.hot_y - self.region[1]
+        return pixels.blend(rgb, self.width, self.height, self.drawn.argb, self.drawn.width, left, top)
 
 
 class Screen:
@@ -87,29 +93,37 @@ class Screen:
                 self._drop_segment()
                 if attempt == 2:
                     raise CaptureFailed(f"no picture could be taken of display {self._conn.name}: {error}") from None
-        return self._with_cursor(taken) if cursor and self._fixes else taken
+        return taken._replace(drawn=xfixes.get_cursor_image(self._conn)) if cursor and self._fixes else taken
 
     def _capture(self, region: Optional[Region]) -> Capture:
         conn = self._conn
         width, height = self.size()
-        if region is None:
-            region = (0, 0, width, height)
-        x0, y0, x1, y1 = region
-        if not (0 <= x0 < x1 <= width and 0 <= y0 < y1 <= height):
-            raise ValueError(f"region {list(region)} is not inside the {width}x{height} screen")
-        pointer = conn.ask(38, 0, struct.pack("=I", conn.root))  # QueryPointer, answered with the picture
-        data: bytes
-        if self._use_shm and self._attach(4 * width * height):
-            depth, visual, size = shm.get_image(conn, conn.root, x0, y0, x1 - x0, y1 - y0, self._segment)
+        while True:
+            wanted = (0, 0, width, height) if region is None else region
+            x0, y0, x1, y1 = wanted
+            if not (0 <= x0 < x1 <= width and 0 <= y0 < y1 <= height):
+                raise ValueError(f"region {list(wanted)} is not inside the {width}x{height} screen")
+            data, depth, visual = self._pixels(x0, y0, x1 - x0, y1 - y0, 4 * width * height)
             taken_at = time.monotonic()
-            assert self._map is not None
-            data = self._map[:size]
-        else:
-            depth, visual, data = core.get_image(conn, conn.root, x0, y0, x1 - x0, y1 - y0)
-            taken_at = time.monotonic()
-        root_x, root_y = struct.unpack_from("=hh", conn.reply(pointer), 16)
+            # Asked for together, and after the picture: a screen that has grown gives a cropped one without an error.
+            pointer = conn.ask(38, 0, struct.pack("=I", conn.root))  # QueryPointer
+            now = self.size()
+            root_x, root_y = struct.unpack_from("=hh", conn.reply(pointer), 16)
+            if now == (width, height):
+                break
+            width, height = now
         layout = pixels.layout_of(conn.setup, depth, visual or conn.screen.root_visual)
-        return Capture(data, region, (width, height), layout, taken_at, (root_x, root_y))
+        return Capture(data, wanted, (width, height), layout, taken_at, (root_x, root_y))
+
+    def _pixels(self, x: int, y: int, width: int, height: int, room: int) -> Tuple[bytes, int, int]:
+        """The pixels of a rectangle, their depth and visual; ``room`` is the size of a segment to keep."""
+        conn = self._conn
+        if self._use_shm and self._attach(room):
+            depth, visual, size = shm.get_image(conn, conn.root, x, y, width, height, self._segment)
+            assert self._map is not None
+            return self._map[:size], depth, visual
+        depth, visual, data = core.get_image(conn, conn.root, x, y, width, height)
+        return data, depth, visual
 
     def _attach(self, size: int) -> bool:
         """Have a segment of at least ``size`` bytes attached; False when the server has no use for one."""
@@ -120,18 +134,21 @@ class Screen:
         if version is None or version < (1, 2):
             self._use_shm = False
             return False
-        fd = os.memfd_create("deskhand-screen")
+        fd = -1
         try:
+            fd = os.memfd_create("deskhand-screen")
             os.ftruncate(fd, size)
             self._map = mmap.mmap(fd, size)
             self._segment = shm.attach_fd(self._conn, fd)
-            self._conn.sync()  # a refused attach shows here
-        except RequestFailed:
+        except (RequestFailed, OSError, AttributeError):
+            # The server refuses descriptors (a proxy lost them), or there is no such memory here (a sandbox forbids
+            # it; a Python built for an old C library does not know it).
             self._drop_segment()
             self._use_shm = False
             return False
         finally:
-            os.close(fd)
+            if fd >= 0:
+                os.close(fd)
         return True
 
     def _drop_segment(self) -> None:
@@ -144,24 +161,3 @@ class Screen:
     def close(self) -> None:
         """Give the shared memory back."""
         self._drop_segment()
-
-    def _with_cursor(self, taken: Capture) -> Capture:
-        """Blend the cursor in; its pixels are premultiplied by alpha (XFIXES, Cursor Image)."""
-        layout = taken.layout
-        if layout.bytes_per_pixel != 4 or layout.masks != (0xFF0000, 0xFF00, 0xFF) or layout.big_endian:
-            return taken
-        image = xfixes.get_cursor_image(self._conn)
-        data = bytearray(taken.data)
-        stride = layout.stride(taken.width)
-        left, top = image.x - image.hot_x - taken.region[0], image.y - image.hot_y - taken.region[1]
-        cursor = struct.unpack(f"={image.width * image.height}I", image.argb)
-        for row in range(max(0, -top), min(image.height, taken.height - top)):
-            for column in range(max(0, -left), min(image.width, taken.width - left)):
-                argb = cursor[row * image.width + column]
-                alpha = argb >> 24
-                if not alpha:
-                    continue
-                at = (top + row) * stride + 4 * (left + column)
-                for channel, shift in ((0, 0), (1, 8), (2, 16)):
-                    data[at + channel] = min(255, (argb >> shift & 0xFF) + data[at + channel] * (255 - alpha) // 255)
-        return taken._replace(data=bytes(data))

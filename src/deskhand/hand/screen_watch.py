@@ -6,7 +6,7 @@ DAMAGE says when and where to look; the pixels say whether anything is different
 from __future__ import annotations
 
 import time
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, List, NamedTuple, Optional, Set, Tuple
 
 from .errors import RequestFailed
 from .screen import Capture, Screen
@@ -15,6 +15,8 @@ from .x11 import Connection, Event, core, damage
 Rect = Tuple[int, int, int, int]
 #: A text caret: at most this wide and high, and this many pixels. It blinks for ever and means nothing.
 CARET_WIDTH, CARET_HEIGHT, CARET_PIXELS = 4, 40, 64
+#: What a window manager's frame takes at most, in pixels.
+FRAME_TOP, FRAME_SIDE = 40, 10
 #: Rows of unchanged pixels between two changes for them to count as two.
 BAND_GAP = 8
 #: Seconds between two looks at the pixels: a screen that changes all the time must not keep this process busy.
@@ -22,7 +24,7 @@ LOOK_EVERY = 0.008
 
 
 class Change(NamedTuple):
-    """At ``time`` the pixels of ``rects`` ([x, y, width, height]) were seen to differ; ``caret`` if that is all it was."""
+    """At ``time`` the pixels of ``rects`` ([x, y, width, height]) were seen to differ; ``caret``: no more than that."""
 
     time: float
     rects: List[Rect]
@@ -46,8 +48,8 @@ class ScreenWatch:
         self._screen = screen
         self.changes: List[Change] = []
         self.mapped: List[Mapped] = []
-        self._painted: Dict[int, float] = {}
-        self._new_maps: List[Event] = []
+        self._painted: Set[int] = set()
+        self._new_maps: List[Tuple[float, Event]] = []
         self._dirty: Optional[Rect] = None  # [x0, y0, x1, y1]
         self._looked = 0.0
         self._damage = damage.create(conn, conn.root, damage.BOUNDING_BOX) if damage.available(conn) else 0
@@ -93,9 +95,9 @@ class ScreenWatch:
         return None
 
     def unpainted(self, within: float) -> List[Mapped]:
-        """Windows that mapped in the last ``within`` seconds and where no pixel has changed since."""
+        """Windows that mapped in the last ``within`` seconds and have painted nothing since but a background."""
         now = time.monotonic()
-        return [m for m in self.mapped if now - m.time < within and self._painted.get(m.window, 0.0) < m.time]
+        return [m for m in self.mapped if now - m.time < within and m.window not in self._painted]
 
     def moving(self, since: float) -> List[List[int]]:
         """What changed since ``since``, as few rectangles [x, y, width, height]."""
@@ -144,11 +146,12 @@ class ScreenWatch:
             old = self._dirty
             self._dirty = box if old is None else _union(old, box)
         elif event.name == "MapNotify" and event["event"] == self._conn.root:
-            self._new_maps.append(event)
+            self._painted.discard(event["window"])
+            self._new_maps.append((time.monotonic(), event))
 
     def _note_maps(self) -> None:
         events, self._new_maps = self._new_maps, []
-        for event in events:
+        for mapped_at, event in events:
             try:
                 geometry = core.get_geometry(self._conn, event["window"])
                 if core.get_window_attributes(self._conn, event["window"]).window_class == 2:
@@ -156,14 +159,29 @@ class ScreenWatch:
             except RequestFailed:
                 continue  # gone again
             rect = (geometry.x, geometry.y, geometry.width, geometry.height)
-            self.mapped.append(Mapped(event["window"], time.monotonic(), bool(event["override_redirect"]), rect))
+            self.mapped.append(Mapped(event["window"], mapped_at, bool(event["override_redirect"]), rect))
 
     def _note(self, now: float, rects: List[Rect], caret: bool) -> bool:
         self.changes.append(Change(now, rects, caret))
         for mapped in self.mapped:
-            if any(_overlap(mapped.rect, rect) for rect in rects):
-                self._painted[mapped.window] = now
+            inner = _inner(mapped)
+            touched = mapped.window not in self._painted and any(_overlap(inner, rect) for rect in rects)
+            if touched and not self._is_plain(inner):
+                self._painted.add(mapped.window)
         return not caret
+
+    def _is_plain(self, rect: Rect) -> bool:
+        """Whether all of ``rect`` has one colour: the server fills a window's background when it maps."""
+        size = self._layout.bytes_per_pixel
+        x0, y0 = max(0, rect[0]), max(0, rect[1])
+        x1, y1 = min(self._size[0], rect[0] + rect[2]), min(self._size[1], rect[1] + rect[3])
+        row = b""
+        for y in range(y0, y1):
+            at = y * self._stride
+            row = row or bytes(self._seen[at + x0 * size : at + (x0 + 1) * size]) * (x1 - x0)
+            if self._seen[at + x0 * size : at + x1 * size] != row:
+                return False
+        return True
 
     # -- pixels -----------------------------------------------------------------------------------------------------
 
@@ -227,6 +245,14 @@ class _Band:
 
 def _union(a: Rect, b: Rect) -> Rect:
     return min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3])
+
+
+def _inner(mapped: Mapped) -> Rect:
+    """A window without what its window manager may have drawn round it."""
+    x, y, width, height = mapped.rect
+    if mapped.override_redirect or width <= 2 * FRAME_SIDE or height <= FRAME_TOP + FRAME_SIDE:
+        return mapped.rect
+    return x + FRAME_SIDE, y + FRAME_TOP, width - 2 * FRAME_SIDE, height - FRAME_TOP - FRAME_SIDE
 
 
 def _overlap(a: Rect, b: Rect) -> bool:

@@ -14,8 +14,9 @@ The policy (its measurements are in the design notes of this project, "Waiting")
 
 from __future__ import annotations
 
+import functools
 import time
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from .ping import Pings
 from .screen_watch import ScreenWatch
@@ -66,7 +67,7 @@ def wait_until_settled(
     while True:
         watch.look()
         now = time.monotonic()
-        if handled is None and all(pings.answered(ping) is not None for ping in asked):
+        if handled is None and not _unanswered(pings, asked):
             handled = now
         wake = deadline
         if handled is not None:
@@ -80,17 +81,19 @@ def wait_until_settled(
                 if pings.answered(ping) is None:
                     pings.give_up(ping)
             return Verdict("timeout", now - began, watch.moving(now - 0.5))
-        waiting = sum(pings.answered(ping) is None for ping in asked) if handled is None else 0
-        _until_something_happens(conn, pings, watch, asked, waiting, min(wake, deadline))
+        answers = functools.partial(_answered_since, pings, asked, _unanswered(pings, asked))
+        _until_something_happens(conn, watch, answers, min(wake, deadline))
 
 
 def wait_fixed(conn: Connection, watch: ScreenWatch, seconds: float) -> Verdict:
     """Wait exactly that long, and say what moved at the end of it."""
     began = time.monotonic()
-    while time.monotonic() < began + seconds:
+    while True:
         watch.look()
-        conn.wait(lambda: watch.pending and time.monotonic() >= watch.next_look, began + seconds - time.monotonic())
-    now = time.monotonic()
+        now = time.monotonic()
+        if now >= began + seconds:
+            break
+        _until_something_happens(conn, watch, lambda: False, began + seconds)
     moving = watch.moving(now - min(seconds, QUIET))
     return Verdict("timeout" if moving else "settled", now - began, moving)
 
@@ -118,23 +121,25 @@ def _is_animation(watch: ScreenWatch, now: float) -> bool:
     if len(recent) < ANIMATION_CHANGES or now - recent[-1].time > ANIMATION_PAUSE:
         return False
     times = [change.time for change in recent]
-    if times[0] > now - 1.0 + ANIMATION_PAUSE or any(b - a > ANIMATION_PAUSE for a, b in zip(times, times[1:])):
+    pauses = [later - earlier for earlier, later in zip([now - 1.0, *times], times)]
+    if max(pauses) > ANIMATION_PAUSE:
         return False
     area = sum(width * height for _x, _y, width, height in watch.moving(now - 1.0))
     return area <= ANIMATION_AREA * watch.area
 
 
-def _until_something_happens(
-    conn: Connection, pings: Pings, watch: ScreenWatch, asked: Sequence[Tuple[int, int]], waiting: int, wake: float
-) -> None:
-    """Wait until there is something new to look at, a ping is answered, or time alone decides."""
+def _unanswered(pings: Pings, asked: Sequence[Tuple[int, int]]) -> int:
+    return sum(pings.answered(ping) is None for ping in asked)
 
-    def news() -> bool:
-        unanswered = sum(pings.answered(ping) is None for ping in asked) if waiting else 0
-        return unanswered < waiting or watch.pending
 
+def _answered_since(pings: Pings, asked: Sequence[Tuple[int, int]], before: int) -> bool:
+    return _unanswered(pings, asked) < before
+
+
+def _until_something_happens(conn: Connection, watch: ScreenWatch, news: Callable[[], bool], wake: float) -> None:
+    """Wait until there is something new to look at, ``news()`` is true, or time alone decides."""
     if watch.pending:  # not again at once: a screen that changes all the time would keep this process busy
         wake = min(wake, watch.next_look)
         conn.wait(lambda: False, max(0.0, wake - time.monotonic()))
     else:
-        conn.wait(news, max(0.0, wake - time.monotonic()))
+        conn.wait(lambda: watch.pending or news(), max(0.0, wake - time.monotonic()))

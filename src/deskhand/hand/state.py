@@ -31,6 +31,7 @@ MARK = "DESKHAND_DESKTOP"
 
 _LOCK_TIMEOUT = 5.0
 _MOST_RECORDS = 1000
+_MOST_BYTES = 1 << 20
 
 
 # ---- processes
@@ -208,14 +209,15 @@ def _read_state(path: str) -> Optional[Dict[str, Any]]:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode) or facts.st_uid not in (0, os.geteuid()):
             return None
-        try:
-            state = json.loads(file.read(1 << 20))
-        except (OSError, ValueError):
-            return None
+        state = json.loads(os.read(descriptor, _MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    finally:
+        os.close(descriptor)
     whole = (
         isinstance(state, dict)
         and isinstance(state.get("display"), str)

@@ -129,7 +129,7 @@ class TextTyping:
         return strokes
 
     def _batches(self, strokes: List[Stroke], capacity: int) -> List[List[Stroke]]:
-        """Runs of strokes that need no more than ``capacity`` borrowed keycodes at a time."""
+        """Runs of strokes that need no more than ``capacity`` borrowed keysyms at a time."""
         batches: List[List[Stroke]] = [[]]
         borrowed: "set[int]" = set()
         for stroke in strokes:
@@ -157,12 +157,12 @@ class TextTyping:
     def _type_batch(self, batch: List[Stroke], loan: KeyboardLoan) -> bool:
         """Send a batch; tells whether what arrives is sure to be exact."""
         wanted = list(dict.fromkeys(stroke.keysym for stroke in batch if stroke.place is None))
-        codes: Dict[int, int] = {}
+        lent: Dict[int, Position] = {}
         answered = True
         if wanted:
-            codes = dict(zip(wanted, loan.lend([(keysym, keysym) for keysym in wanted])))
+            lent = dict(zip(wanted, loan.lend(wanted)))
             answered = self._barrier(0)
-        places = [stroke.place or Position(codes[stroke.keysym], self._group, 0, 0) for stroke in batch]
+        places = [stroke.place or lent[stroke.keysym] for stroke in batch]
         codes_used = {place.keycode for place in places}
         codes_used.update(code for place in places for code in self._keymap.shift_keys(place.modifiers))
         with self._ledger.covering([(KEY, code) for code in sorted(codes_used)]):

@@ -20,12 +20,14 @@ ALL_DESKTOPS = 0xFFFFFFFF
 #: How far down a tree is followed: deeper ones are made to stop us.
 _DEEPEST = 32
 
+#: A property of ours on the window a launch was answered with: which launch. Window ids are used again, this is not.
+LAUNCH_MARK = "_DESKHAND_LAUNCH"
 _TEXTS = ("_NET_WM_NAME", "WM_NAME")
 _NAMES = ("_GTK_APPLICATION_ID", "_KDE_NET_WM_DESKTOP_FILE")
 _PROPERTIES = (
     *_TEXTS, *_NAMES, "WM_CLASS", "WM_CLIENT_MACHINE", "_NET_WM_PID", "_NET_WM_STATE", "WM_STATE", "_NET_WM_DESKTOP",
     "_NET_WM_WINDOW_TYPE", "WM_TRANSIENT_FOR", "WM_PROTOCOLS", "_NET_STARTUP_ID", "_NET_WM_USER_TIME",
-    "_NET_FRAME_EXTENTS", "WM_CLIENT_LEADER", "WM_HINTS",
+    "_NET_FRAME_EXTENTS", "WM_CLIENT_LEADER", "WM_HINTS", LAUNCH_MARK,
 )  # fmt: skip
 
 
@@ -35,7 +37,7 @@ class Window(NamedTuple):
     ``rect`` is x, y, width, height of the client's own area in root-window pixels, without the frame that the window
     manager draws; ``frame`` is that frame's width at the left, right, top and bottom. ``pid`` is the client's word when
     it runs on this host, else the X server's; ``pids`` are both. ``wm_state`` is ICCCM's (None: not managed).
-    ``desktop`` is -1 for all desktops and None when there are none.
+    ``desktop`` is -1 for all desktops and None when there are none. ``launch_mark`` is what ``mark_launched`` wrote.
     """
 
     id: int
@@ -59,6 +61,7 @@ class Window(NamedTuple):
     startup_id: str
     user_time: Optional[int]
     takes_input: bool
+    launch_mark: str
 
     @property
     def app_id(self) -> str:
@@ -191,6 +194,7 @@ def _window(
         user_time=number("_NET_WM_USER_TIME"),
         # ICCCM 4.1.2.4: a client that says nothing is taken to want input.
         takes_input=not (len(hints) > 1 and hints[0] & 1 and not hints[1]),
+        launch_mark=_text(conn, properties[LAUNCH_MARK]),
     )
 
 
@@ -243,6 +247,11 @@ def watch(conn: Connection, ids: Sequence[int], mask: int) -> None:
             continue
         if mine & mask != mask:
             core.select_input(conn, window, mine | mask)
+
+
+def mark_launched(conn: Connection, window: int, mark: str) -> None:
+    """Note on ``window`` that it came of the launch ``mark``; nothing happens when it is gone."""
+    core.change_property(conn, window, conn.atom(LAUNCH_MARK), core.ATOM_STRING, 8, mark.encode(), ignore=True)
 
 
 def _short(conn: Connection, atom: int, prefix: str) -> str:

@@ -1,6 +1,8 @@
 """The X11 wire protocol: about forty requests over plain sockets, standard library only.
 
-- ``connection``  one connection, with a deadline on every wait and events handed to subscribers
+- ``connection``  one connection: requests, replies, errors; events handed to subscribers
+- ``wire``        its socket, with a deadline on every wait
+- ``extensions``  where the server put its extensions, and the names that follow from it
 - ``display_name``, ``auth``  where the server is, and the cookie it asks for
 - ``events``      the 32-byte events, decoded
 - ``core``        requests of the X Window System Protocol

@@ -63,26 +63,29 @@ def find_cookie(display: DisplayName, path: str) -> Tuple[Optional[bytes], str]:
     FamilyWild and an empty number match anything.
     """
     try:
-        with open(path, "rb") as file:
-            content = file.read(1 << 20)
+        content = _read(path)
     except FileNotFoundError:
         return None, f"there is no cookie file {path}"
     except OSError as error:
         return None, f"the cookie file {path} can not be read ({error.strerror})"
     number = str(display.number).encode()
-    here = {socket.gethostname().encode()}
-    local = display.host in ("", "localhost", "127.0.0.1", "::1") or display.host.encode() in here
+    here = socket.gethostname().encode()
+    local = display.host in ("", "localhost", "127.0.0.1", "::1") or display.host.encode() == here
     others = False
     for entry in read_entries(content):
-        if entry.name != MIT_MAGIC_COOKIE or entry.number not in (b"", number):
-            others = True
-        elif entry.family == FAMILY_WILD or (local and entry.family == FAMILY_LOCAL and entry.address in here):
+        for_us = entry.family == FAMILY_WILD
+        for_us = for_us or (local and entry.family == FAMILY_LOCAL and entry.address == here)
+        for_us = for_us or (display.host != "" and _is_address_of(entry, display.host))
+        if for_us and entry.name == MIT_MAGIC_COOKIE and entry.number in (b"", number):
             return entry.data, f"the cookie in {path}"
-        elif not local and _is_address_of(entry, display.host):
-            return entry.data, f"the cookie in {path}"
-        else:
-            others = True
+        others = True
     return None, f"{path} holds {'cookies for other displays only' if others else 'no cookie'}"
+
+
+def _read(path: str) -> bytes:
+    # Not blocking, so that a pipe at that path is no hang; a cookie file has some hundred bytes.
+    with open(path, "rb", buffering=0, opener=lambda p, flags: os.open(p, flags | os.O_NONBLOCK)) as file:
+        return file.read(1 << 20) or b""
 
 
 def _is_address_of(entry: AuthEntry, host: str) -> bool:

@@ -6,45 +6,36 @@ Synchronous and for one thread at a time. Nothing here needs a display at import
 
 from __future__ import annotations
 
-import array
 import os
-import select
-import socket
 import struct
 import sys
 import time
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from collections import deque
+from typing import Any, Callable, Deque, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
-from ..errors import DisplayLost, DisplayTimeout, NoDisplay, RequestFailed
+from ..errors import DisplayLost, NoDisplay, RequestFailed
 from . import auth
-from .display_name import DisplayName, found_displays, parse_display
+from .display_name import found_displays, parse_display
 from .events import Event
+from .extensions import Extension, Extensions
 from .setup import Screen, Setup, parse_setup
+from .wire import Wire, connect
+
+__all__ = ["DEFAULT_TIMEOUT", "Connection", "Extension", "Subscription"]
 
 #: Seconds any single wait for the server may take, connecting and set-up included.
 DEFAULT_TIMEOUT = 5.0
 GET_INPUT_FOCUS, QUERY_EXTENSION, INTERN_ATOM, GET_ATOM_NAME = 43, 98, 16, 17
-_EVENT_KINDS = {
-    2: "KeyPress", 3: "KeyRelease", 4: "ButtonPress", 5: "ButtonRelease", 6: "MotionNotify", 9: "FocusIn",
-    10: "FocusOut", 12: "Expose", 15: "VisibilityNotify", 16: "CreateNotify", 17: "DestroyNotify", 18: "UnmapNotify",
-    19: "MapNotify", 21: "ReparentNotify", 22: "ConfigureNotify", 24: "GravityNotify", 26: "CirculateNotify",
-    28: "PropertyNotify", 29: "SelectionClear", 30: "SelectionRequest", 31: "SelectionNotify", 33: "ClientMessage",
-    34: "MappingNotify",
-}  # fmt: skip
-_EXTENSION_EVENTS = {
-    "DAMAGE": ("Notify",),
-    "XFIXES": ("SelectionNotify", "CursorNotify"),
-    "RANDR": ("ScreenChangeNotify",),
-}
+KEYMAP_NOTIFY, GENERIC_EVENT = 11, 35
 
 
-class Extension(NamedTuple):
-    """Where the server put an extension (X11 Protocol, QueryExtension)."""
+class _Sent(NamedTuple):
+    """A request under way, for the words of its error."""
 
-    name: str
+    sequence: int
     major: int
-    first_event: int
-    first_error: int
+    minor: int
+    ignore: bool
 
 
 class Connection:
@@ -55,27 +46,24 @@ class Connection:
     the callables given to ``subscribe``, in order, as soon as they are read.
     """
 
-    def __init__(self, sock: socket.socket, name: DisplayName, timeout: float) -> None:
-        self.name = name
-        self.timeout = timeout
-        self._socket = sock
-        self._out: List[bytes] = []
-        self._in = bytearray()
+    def __init__(self, wire: Wire) -> None:
+        self.name = wire.name
+        self.timeout = wire.timeout
+        self._wire = wire
         self._sent = 0  # sequence number of the last request queued
         self._answered = 0  # of the last reply, error or event read
         self._events = 0  # how many were handed to subscribers
         self._synced = 0  # of the last request known to be answered: keeps 16-bit sequence numbers unambiguous
+        self._under_way: Deque[_Sent] = deque()
         self._awaited: Set[int] = set()
         self._replies: Dict[int, Union[bytes, RequestFailed]] = {}
-        self._ignored: Set[int] = set()
-        self._names: Dict[int, Tuple[int, int]] = {}  # sequence -> (major, minor), for the words of an error
-        self._errors: List[RequestFailed] = []
+        self._errors: List[Tuple[int, RequestFailed]] = []
+        self._arrived: Deque[Event] = deque()
+        self._handing_over = False
         self._subscribers: List[Callable[[Event], None]] = []
-        self._lost: Optional[DisplayLost] = None
         self._atoms: Dict[str, int] = {}
         self._atom_names: Dict[int, str] = {}
-        self._extensions: Dict[str, Optional[Extension]] = {}
-        self._event_names = dict(_EVENT_KINDS)
+        self._extensions = Extensions()
         self._next_id = 0
         self.setup: Setup
         self.screen: Screen
@@ -98,10 +86,11 @@ class Connection:
             raise NoDisplay(f"no display is named: set DISPLAY or pass --display{found_displays()}")
         name = parse_display(text)
         cookie, note = auth.find_cookie(name, xauthority or auth.default_file())
-        self = cls(_connect(name, timeout), name, timeout)
+        deadline = time.monotonic() + timeout
+        self = cls(connect(name, timeout))
         self.cookie_note = note
         try:
-            self._set_up(cookie)
+            self._set_up(cookie, deadline)
             if not 0 <= name.screen < len(self.setup.screens):
                 raise NoDisplay(f"display {name} has no screen {name.screen}: it has {len(self.setup.screens)}")
         except BaseException:
@@ -113,10 +102,12 @@ class Connection:
 
     def close(self) -> None:
         """End the connection; the server frees everything it held for us. Calling it again does nothing."""
-        if self._lost is None:
-            self._lost = DisplayLost(f"the connection to display {self.name} is closed")
-        self._socket.close()
+        self._wire.close()
         self._subscribers.clear()
+
+    def cut(self) -> None:
+        """End both directions, from any thread: whatever waits for the server now raises ``DisplayLost``."""
+        self._wire.cut()
 
     def __enter__(self) -> "Connection":
         return self
@@ -126,7 +117,7 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        return self._lost is not None
+        return self._wire.closed
 
     @property
     def root(self) -> int:
@@ -134,32 +125,32 @@ class Connection:
         return self.screen.root
 
     def fileno(self) -> int:
-        return self._socket.fileno()
+        return self._wire.fileno()
 
-    def _set_up(self, cookie: Optional[bytes]) -> None:
+    def _set_up(self, cookie: Optional[bytes], deadline: float) -> None:
         """X11 Protocol, section 8, Connection Setup."""
         name, data = (auth.MIT_MAGIC_COOKIE, cookie) if cookie else (b"", b"")
         order = b"l" if sys.byteorder == "little" else b"B"
-        head = struct.pack("=cxHHHH2x", order, 11, 0, len(name), len(data))
-        self._out.append(head + _padded(name) + _padded(data))
-        deadline = time.monotonic() + self.timeout
-        self._drain(deadline, "connection set-up")
+        wire = self._wire
+        wire.put(struct.pack("=cxHHHH2x", order, 11, 0, len(name), len(data)) + _padded(name) + _padded(data))
+        wire.drain(deadline, "connection set-up")
         while True:
-            if len(self._in) >= 8:
-                status, reason_length, _major, _minor, length = struct.unpack_from("=BBHHH", self._in)
-                if len(self._in) >= 8 + 4 * length:
+            if len(wire.incoming) >= 8:
+                status, reason_length, _major, _minor, length = struct.unpack_from("=BBHHH", wire.incoming)
+                if len(wire.incoming) >= 8 + 4 * length:
                     break
-            if not self._read(deadline):
-                raise self._timed_out("connection set-up")
-        body = bytes(self._in[8 : 8 + 4 * length])
-        del self._in[: 8 + 4 * length]
+            if not wire.read(deadline):
+                raise wire.timed_out("connection set-up")
+        body = bytes(wire.incoming[8 : 8 + 4 * length])
+        del wire.incoming[: 8 + 4 * length]
         if status != 1:
             reason = body[: reason_length if status == 0 else None].decode("latin-1").strip(" \0\n")
             raise NoDisplay(
-                f"display {self.name} refuses this connection ({reason or 'no reason given'}): tried {self.cookie_note};"
-                " set XAUTHORITY to the file of the user the display belongs to"
+                f"display {self.name} refuses this connection ({reason or 'no reason given'}):"
+                f" tried {self.cookie_note}; set XAUTHORITY to the file of the user the display belongs to"
             )
         self.setup = parse_setup(body)
+        wire.arrived = self._parse
 
     # -- requests -----------------------------------------------------------------------------------------------
 
@@ -168,7 +159,7 @@ class Connection:
 
         File descriptors in ``fds`` go with it over the socket. With ``ignore`` an error answer is dropped.
         """
-        self._check()
+        self._wire.check()
         body = _padded(body)
         length = 1 + len(body) // 4
         if length <= min(self.setup.max_request_length, 0xFFFF):
@@ -180,16 +171,15 @@ class Connection:
             request = struct.pack("=BBHI", major, minor, 0, length + 1) + body
         if self._sent - self._synced > 0x7000:
             self._round_trip()
-        self._sent += 1
-        if ignore:
-            self._ignored.add(self._sent)
-        self._names[self._sent] = (major, minor)
+        self._queue(request, major, minor, fds, ignore)
         if fds:
-            self._drain(time.monotonic() + self.timeout, "a request")
-            self._send_with_fds(request, fds)
-        else:
-            self._out.append(request)
+            self.flush()
         return self._sent
+
+    def _queue(self, request: bytes, major: int, minor: int, fds: Sequence[int] = (), ignore: bool = False) -> None:
+        self._sent += 1
+        self._under_way.append(_Sent(self._sent, major, minor, ignore))
+        self._wire.put(request, fds)
 
     def call(self, major: int, minor: int, body: bytes = b"", fds: Sequence[int] = ()) -> bytes:
         """Send a request that has a reply and wait for it. Gives the whole reply, its 32-byte head included."""
@@ -209,11 +199,11 @@ class Connection:
             DisplayTimeout: no answer within the deadline.
         """
         deadline = time.monotonic() + self.timeout
-        major, minor = self._names.get(sequence, (0, 0))
         while sequence not in self._replies:
-            self._drain(deadline, "a request")
-            if not self._read(deadline):
-                raise self._timed_out(self._request_name(major, minor))
+            self._wire.drain(deadline, "a request")
+            if not self._wire.read(deadline):
+                names = [self._extensions.request_name(r.major, r.minor) for r in self._under_way if r[0] == sequence]
+                raise self._wire.timed_out(names[0] if names else "a request")
         answer = self._replies.pop(sequence)
         if isinstance(answer, RequestFailed):
             raise answer
@@ -221,20 +211,26 @@ class Connection:
 
     def flush(self) -> None:
         """Hand everything queued to the server."""
-        self._drain(time.monotonic() + self.timeout, "a request")
+        self._wire.drain(time.monotonic() + self.timeout, "a request")
 
     def sync(self) -> None:
         """A round trip: every request so far has been carried out. Raises the first error that came back."""
         self._round_trip()
         if self._errors:
             errors, self._errors = self._errors, []
-            raise errors[0]
+            raise errors[0][1]
+
+    def check(self, sequence: int) -> None:
+        """A round trip that raises the error of one request without a reply, and leaves all others to ``sync``."""
+        self._round_trip()
+        for index, (number, error) in enumerate(self._errors):
+            if number == sequence:
+                del self._errors[index]
+                raise error
 
     def _round_trip(self) -> None:
-        self._sent += 1
-        self._names[self._sent] = (GET_INPUT_FOCUS, 0)
+        self._queue(struct.pack("=BBH", GET_INPUT_FOCUS, 0, 1), GET_INPUT_FOCUS, 0)
         self._awaited.add(self._sent)
-        self._out.append(struct.pack("=BBH", GET_INPUT_FOCUS, 0, 1))
         self.reply(self._sent)
 
     def new_id(self) -> int:
@@ -277,14 +273,12 @@ class Connection:
 
     def extension(self, name: str) -> Optional[Extension]:
         """The extension of that name, or None when the server has none."""
-        if name not in self._extensions:
+        if name not in self._extensions.known:
             raw = name.encode("ascii")
             data = self.call(QUERY_EXTENSION, 0, struct.pack("=H2x", len(raw)) + raw)
             present, major, event, error = struct.unpack_from("=4B", data, 8)
-            self._extensions[name] = Extension(name, major, event, error) if present else None
-            for offset, kind in enumerate(_EXTENSION_EVENTS.get(name, ()) if present else ()):
-                self._event_names[event + offset] = f"{name}.{kind}"
-        return self._extensions[name]
+            self._extensions.add(name, Extension(name, major, event, error) if present else None)
+        return self._extensions.known[name]
 
     def _enable_big_requests(self) -> None:
         """BIG-REQUESTS, BigReqEnable: raises the longest request from 256 KiB to what the server takes."""
@@ -295,7 +289,10 @@ class Connection:
     # -- events -----------------------------------------------------------------------------------------------------
 
     def subscribe(self, subscriber: Callable[[Event], None]) -> "Subscription":
-        """Hand every event read from now on to ``subscriber``; a context manager that ends it."""
+        """Hand every event read from now on to ``subscriber``; a context manager that ends it.
+
+        A subscriber may send requests and await replies; it can not wait for events.
+        """
         self._subscribers.append(subscriber)
         return Subscription(self._subscribers, subscriber)
 
@@ -314,116 +311,60 @@ class Connection:
                 return False
             if events != self._events:
                 continue  # read by the condition's own requests: what they tell may come after its answer
-            self._drain(deadline, "a request")
-            ready = self._poll(deadline, fds)
-            if ready is None:
+            self._wire.drain(deadline, "a request")
+            if self._wire.poll(deadline, fds) is None:
                 return bool(condition())
 
     def read_pending(self) -> None:
         """Take in whatever has arrived, without waiting."""
-        while self._read(0.0):
+        while self._wire.read(0.0):
             pass
 
-    # -- the socket ---------------------------------------------------------------------------------------------------
-
-    def _check(self) -> None:
-        if self._lost is not None:
-            raise self._lost
-
-    def _poll(self, deadline: float, fds: Sequence[int] = (), write: bool = False) -> Optional[int]:
-        """Wait until the socket (or one of ``fds``) is ready; None when the deadline passes first."""
-        poll = select.poll()
-        poll.register(self._socket, select.POLLIN | (select.POLLOUT if write else 0))
-        for fd in fds:
-            poll.register(fd, select.POLLIN)
-        left = deadline - time.monotonic()
-        # Rounded up: poll counts whole milliseconds, and a wait of 0 would spin.
-        ready = poll.poll(max(0, int(left * 1000 + 0.999)))
-        if not ready:
-            return None
-        return next((flags for fd, flags in ready if fd == self._socket.fileno()), 0)
-
-    def _drain(self, deadline: float, what: str) -> None:
-        """Write all that is queued, reading meanwhile so that neither side waits for the other for ever."""
-        self._check()
-        if not self._out:
-            return
-        data = memoryview(b"".join(self._out))
-        self._out.clear()
-        while data:
-            try:
-                data = data[self._socket.send(data, socket.MSG_NOSIGNAL) :]
-                continue
-            except BlockingIOError:
-                pass
-            except OSError as error:
-                raise self._gone(error) from None
-            flags = self._poll(deadline, write=True)
-            if flags is None:
-                raise self._timed_out(what)
-            if flags & ~select.POLLOUT:
-                self._read(0.0)
-
-    def _send_with_fds(self, request: bytes, fds: Sequence[int]) -> None:
-        if self.name.host:
-            raise ValueError("file descriptors can not be passed over TCP")
-        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
-        try:
-            self._socket.sendmsg([request], ancillary, socket.MSG_NOSIGNAL)
-        except OSError as error:
-            raise self._gone(error) from None
-
-    def _read(self, deadline: float) -> bool:
-        """Take in what has arrived; wait for it until ``deadline`` (0: not at all). False when nothing came."""
-        self._check()
-        while True:
-            try:
-                data = self._socket.recv(1 << 18)
-            except BlockingIOError:
-                if deadline == 0.0 or self._poll(deadline) is None:
-                    return False
-                continue
-            except OSError as error:
-                raise self._gone(error) from None
-            if not data:
-                raise self._gone(None)
-            self._in += data
-            if hasattr(self, "setup"):
-                self._parse()
-            return True
+    # -- what the server says -----------------------------------------------------------------------------------------
 
     def _parse(self) -> None:
-        at, buffer = 0, self._in
-        events: List[Event] = []
+        at, buffer = 0, self._wire.incoming
         while len(buffer) - at >= 32:
             kind, low = buffer[at], struct.unpack_from("=H", buffer, at + 2)[0]
             size = 32
-            if kind == 1 or kind & 0x7F == 35:  # a reply, or a generic event: both may be longer
+            if kind == 1 or kind & 0x7F == GENERIC_EVENT:  # both may be longer
                 size += 4 * int(struct.unpack_from("=I", buffer, at + 4)[0])
                 if len(buffer) - at < size:
                     break
-            packet = bytes(buffer[at : at + size])
+            with memoryview(buffer) as view:
+                packet = bytes(view[at : at + size])
             at += size
+            if kind & 0x7F == KEYMAP_NOTIFY:  # the only one without a sequence number
+                self._arrived.append(Event("KeymapNotify", packet))
+                continue
             sequence = self._full_sequence(low)
-            if kind == 1:
-                self._synced = sequence
-                if sequence in self._awaited:
-                    self._awaited.discard(sequence)
-                    self._replies[sequence] = packet
-            elif kind == 0:
-                self._take_error(sequence, packet)
-            else:
-                events.append(Event(self._event_names.get(kind & 0x7F, f"event {kind & 0x7F}"), packet))
-            if kind <= 1:
-                for done in [number for number in self._names if number <= sequence]:
-                    del self._names[done]
-                self._ignored = {number for number in self._ignored if number > sequence}
+            if kind > 1:
+                self._arrived.append(Event(self._extensions.event_name(kind & 0x7F), packet))
+                continue
+            sent = self._take_under_way(sequence)
+            if kind == 0:
+                self._take_error(sequence, sent, packet)
+                continue
+            self._synced = sequence
+            if sequence in self._awaited:
+                self._awaited.discard(sequence)
+                self._replies[sequence] = packet
         del buffer[:at]
-        # Subscribers may read again themselves, so they are called when the buffer is in order.
-        self._events += len(events)
-        for event in events:
-            for subscriber in list(self._subscribers):
-                subscriber(event)
+        if not self._handing_over:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        # A subscriber may send requests and await replies; what arrives meanwhile waits until it has returned, so that
+        # events are handed over in order and one at a time, however fast they come.
+        self._handing_over = True
+        try:
+            while self._arrived:
+                event = self._arrived.popleft()
+                self._events += 1
+                for subscriber in list(self._subscribers):
+                    subscriber(event)
+        finally:
+            self._handing_over = False
 
     def _full_sequence(self, low: int) -> int:
         sequence = (self._answered & ~0xFFFF) | low
@@ -433,53 +374,23 @@ class Connection:
             self._answered = sequence
         return sequence
 
-    def _take_error(self, sequence: int, packet: bytes) -> None:
+    def _take_under_way(self, sequence: int) -> Optional[_Sent]:
+        """The request of that number; it and all before it have been carried out."""
+        while self._under_way and self._under_way[0].sequence <= sequence:
+            sent = self._under_way.popleft()
+            if sent.sequence == sequence:
+                return sent
+        return None
+
+    def _take_error(self, sequence: int, sent: Optional[_Sent], packet: bytes) -> None:
         code, _sequence, value, minor, major = struct.unpack_from("=xBHIHB", packet)
-        sent = self._names.get(sequence)
-        error = RequestFailed(self._error_name(code), self._request_name(major, sent[1] if sent else minor), value)
+        names = self._extensions
+        error = RequestFailed(names.error_name(code), names.request_name(major, sent.minor if sent else minor), value)
         if sequence in self._awaited:
             self._awaited.discard(sequence)
             self._replies[sequence] = error
-        elif sequence not in self._ignored:
-            self._errors.append(error)
-
-    def _request_name(self, major: int, minor: int) -> str:
-        from . import protocol  # only an error needs the names
-
-        if major < 128:
-            return protocol.REQUESTS[""].get(major, f"request {major}")
-        for extension in self._extensions.values():
-            if extension is not None and extension.major == major:
-                return f"{extension.name} {protocol.REQUESTS.get(extension.name, {}).get(minor, minor)}"
-        return f"request {major}.{minor}"
-
-    def _error_name(self, code: int) -> str:
-        from . import protocol
-
-        if code < 128:
-            return protocol.ERRORS[""].get(code, f"error {code}")
-        owners = [e for e in self._extensions.values() if e is not None and 0 < e.first_error <= code]
-        if owners:
-            owner = max(owners, key=lambda e: e.first_error)
-            name = protocol.ERRORS.get(owner.name, {}).get(code - owner.first_error)
-            if name:
-                return name
-        return f"error {code}"
-
-    def _gone(self, error: Optional[OSError]) -> DisplayLost:
-        why = f" ({error.strerror})" if error is not None and error.strerror else ""
-        self._lost = DisplayLost(f"the X server of display {self.name} closed the connection{why}: it may have ended")
-        self._socket.close()
-        return self._lost
-
-    def _timed_out(self, what: str) -> DisplayTimeout:
-        lost = DisplayTimeout(
-            f"display {self.name} did not answer {what} within {self.timeout:g} s:"
-            " another client may hold a grab of the server, or it hangs"
-        )
-        self._lost = lost
-        self._socket.close()
-        return lost
+        elif sent is None or not sent.ignore:
+            self._errors.append((sequence, error))
 
 
 class Subscription:
@@ -502,40 +413,3 @@ class Subscription:
 
 def _padded(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
-
-
-def _connect(name: DisplayName, timeout: float) -> socket.socket:
-    """A connected, non-blocking socket to the server of ``name``."""
-    tried: List[str] = []
-    for family, address in _addresses(name):
-        sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-        sock.settimeout(timeout)
-        try:
-            sock.connect(address)
-        except socket.timeout:
-            sock.close()
-            raise DisplayTimeout(f"display {name} did not take the connection within {timeout:g} s") from None
-        except OSError as error:
-            sock.close()
-            tried.append(f"{error.strerror or error}")
-            continue
-        if family != socket.AF_UNIX:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setblocking(False)
-        return sock
-    why = f" ({tried[0]})" if tried else ""
-    raise NoDisplay(f"no X server listens on display {name}{why}: set DISPLAY to a running one{found_displays()}")
-
-
-def _addresses(name: DisplayName) -> Iterator[Tuple[int, Any]]:
-    if not name.host:
-        yield socket.AF_UNIX, name.socket_path
-        # The abstract socket is what is left when another mount namespace hides /tmp.
-        yield socket.AF_UNIX, "\0" + name.socket_path
-        return
-    try:
-        found = socket.getaddrinfo(name.host, 6000 + name.number, type=socket.SOCK_STREAM)
-    except (OSError, OverflowError) as error:
-        raise NoDisplay(f"display {name}: the host can not be found ({error})") from None
-    for family, _kind, _protocol, _canonical, address in found:
-        yield family, address

@@ -35,6 +35,7 @@ def parse_display(text: str) -> DisplayName:
     match = re.fullmatch(
         r"(?:(?P<proto>tcp|unix|inet6?|local)/)?(?P<host>\[[^\]]+\]|[^:/\s]*):(?P<number>\d{1,5})(?:\.(?P<screen>\d{1,3}))?",
         text,
+        re.ASCII,
     )
     if match is None:
         raise NoDisplay(f"{text!r} is not a display name: it looks like ':1' or 'host:1'{found_displays()}")

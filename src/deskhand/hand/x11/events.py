@@ -66,7 +66,7 @@ class Event:
     ``synthetic`` is true when another client made it with SendEvent. ``data`` is the raw event.
     """
 
-    __slots__ = ("name", "synthetic", "data", "_fields")
+    __slots__ = ("_fields", "data", "name", "synthetic")
 
     def __init__(self, name: str, data: bytes) -> None:
         self.name = name

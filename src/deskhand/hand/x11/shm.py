@@ -18,11 +18,11 @@ def query_version(conn: Connection) -> Optional[Tuple[int, int]]:
 
 
 def attach_fd(conn: Connection, fd: int) -> int:
-    """ShmAttachFd: the server maps ``fd``; gives the segment. An error comes with the next ``sync``."""
+    """ShmAttachFd: the server maps ``fd``; gives the segment. RequestFailed when the server refuses it."""
     segment = conn.new_id()
     extension = conn.extension("MIT-SHM")
     assert extension is not None
-    conn.send(extension.major, 6, struct.pack("=IB3x", segment, 0), fds=(fd,))
+    conn.check(conn.send(extension.major, 6, struct.pack("=IB3x", segment, 0), fds=(fd,)))
     return segment
 
 

@@ -28,24 +28,33 @@ class State(NamedTuple):
 class KeyType(NamedTuple):
     """How modifiers choose a level of a key: ``levels`` maps exact modifier masks to levels, any other to level 0.
 
-    Modifiers outside ``mask`` make no difference.
+    Modifiers outside ``mask`` make no difference; ``width`` is the number of levels.
     """
 
     mask: int
     levels: Dict[int, int]
+    width: int
 
 
 class KeySymbols(NamedTuple):
-    """One keycode's keysyms, ``groups[group][level]`` (0: NoSymbol), and the index of each group's key type.
+    """One keycode's keysyms, ``groups[group][level]`` (0: NoSymbol), and the index of each of four groups' key type.
 
-    ``out_of_range`` tells what a group that the key does not have means: 0x00 wrap, 0x40 clamp, 0x80 and above go to
-    ``redirect``.
+    ``info`` is its GroupInfo: the number of groups, and what a group that the key does not have means.
     """
 
     groups: Tuple[Tuple[int, ...], ...]
     types: Tuple[int, ...]
-    out_of_range: int
-    redirect: int
+    info: int
+
+    def effective_group(self, group: int) -> int:
+        """The group this key is read in while the keyboard's is ``group`` (section 2.2.1)."""
+        count = len(self.groups)
+        if group < count or not count:
+            return group if count else 0
+        if self.info & 0x80:
+            redirect = self.info >> 4 & 3
+            return redirect if redirect < count else 0
+        return count - 1 if self.info & 0x40 else group % count
 
 
 class Map(NamedTuple):
@@ -116,7 +125,7 @@ def get_map(conn: Connection) -> Map:
     at = 40
     types: List[KeyType] = []
     for _ in range(type_count):
-        mask, _mods, _virtual, _levels, entries, preserve = struct.unpack_from("=BBHBBB", data, at)
+        mask, _mods, _virtual, width, entries, preserve = struct.unpack_from("=BBHBBB", data, at)
         at += 8
         levels: Dict[int, int] = {}
         for _ in range(entries):
@@ -125,7 +134,7 @@ def get_map(conn: Connection) -> Map:
                 levels[entry_mask] = level
             at += 8
         at += 4 * entries if preserve else 0
-        types.append(KeyType(mask, levels))
+        types.append(KeyType(mask, levels, width))
     keys: Dict[int, KeySymbols] = {}
     for keycode in range(first_key, first_key + key_count):
         kinds = data[at : at + 4]
@@ -134,6 +143,37 @@ def get_map(conn: Connection) -> Map:
         at += 8 + 4 * count
         groups = min(info & 0x0F, 4, count // width if width else 0)
         rows = tuple(tuple(symbols[width * group : width * (group + 1)]) for group in range(groups))
-        keys[keycode] = KeySymbols(rows, tuple(kinds[:groups]), info & 0xC0, info >> 4 & 3)
+        keys[keycode] = KeySymbols(rows, tuple(kinds), info)
     modifiers = {data[at + 2 * i]: data[at + 2 * i + 1] for i in range(modifier_count)}
     return Map(types, keys, modifiers)
+
+
+def set_symbols(conn: Connection, first: int, rows: List[KeySymbols]) -> None:
+    """XkbSetMap of the keysyms of ``first`` and the keycodes after it, on the core keyboard and its devices.
+
+    One request, so every client reads the map again once, however many keys change; a ChangeKeyboardMapping for each
+    of 18 keys stopped openbox for 0.9 s.
+    """
+    extension = conn.extension("XKEYBOARD")
+    assert extension is not None
+    total = sum(len(group) for row in rows for group in row.groups)
+    head = struct.pack(
+        "=HHHBBBBBBH",
+        CORE_KEYBOARD,
+        2,  # the keysyms
+        0,
+        conn.setup.min_keycode,
+        conn.setup.max_keycode,
+        0,
+        0,
+        first,
+        len(rows),
+        total,
+    )
+    body = [head, bytes(18)]
+    for row in rows:
+        width = len(row.groups[0]) if row.groups else 0
+        symbols = [keysym for group in row.groups for keysym in group]
+        body.append(struct.pack("=4BBBH", *row.types, row.info, width, len(symbols)))
+        body.append(struct.pack(f"={len(symbols)}I", *symbols))
+    conn.send(extension.major, 9, b"".join(body))

@@ -1,0 +1,54 @@
+"""From a hand's answer that came over a wire back to an ``Outcome``, or to the error it tells of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deskhand.backends.base import Outcome
+from deskhand.errors import (
+    ActionFailed,
+    BackendError,
+    BatchRefused,
+    DeskhandError,
+    DisplayLost,
+    DisplayTimeout,
+    NoDisplay,
+    Unsupported,
+)
+
+_KINDS: dict[str, type[DeskhandError]] = {
+    "timeout": DisplayTimeout,
+    "lost": DisplayLost,
+    "no_display": NoDisplay,
+    "unsupported": Unsupported,
+    "failed": ActionFailed,
+}
+_NOT_FACTS = {"ok", "error", "kind", "sent", "index", "status"}
+
+
+def outcome_of(answer: dict[str, Any], picture: bytes | None = None) -> Outcome:
+    """The outcome of a batch.
+
+    Raises:
+        DeskhandError: What the hand raised beside the display, of the same kind and with the same ``sent``.
+    """
+    raise_error(answer)
+    return Outcome(answer, picture)
+
+
+def raise_error(answer: dict[str, Any]) -> None:
+    """Raise the error an answer tells of; nothing when it tells of none. A failed action is no error of the call."""
+    kind = answer.get("kind")
+    if kind is None:
+        return
+    message = str(answer.get("error", "no reason was given"))
+    facts = {name: value for name, value in answer.items() if name not in _NOT_FACTS}
+    error: DeskhandError
+    if kind == "refused":
+        error = BatchRefused(message, answer.get("index"), **facts)
+    else:
+        error = _KINDS.get(str(kind), BackendError)(message, **facts)
+    if isinstance(error, DisplayLost):
+        error.facts["answer"] = answer
+    error.sent = str(answer.get("sent", "unknown"))
+    raise error
