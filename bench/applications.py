@@ -3,21 +3,21 @@
 Each lists the same 1,000 entries in a process of its own, warm (the second listing on), in turns. Prints medians, and
 how many times as long as ours the others take. The entries are made here; a folder with real ones can be given.
 
-    python bench/applications.py [FOLDER]
+    python -m bench.applications [FOLDER]
 """
 
 from __future__ import annotations
 
-import json
+import functools
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from bench.sides import NotInstalled, compare
+
 LOOKUP = Path(__file__).parents[1] / "src/deskhand/hand/applications.py"
-ROUNDS = 7
 LANGUAGES = (
     "ar bg ca cs da de el en_GB es et eu fi fr gl he hr hu id it ja ko lt lv nb nl pl pt pt_BR ro ru sk sr sv tr"
 )
@@ -100,28 +100,24 @@ def main(given: list[str]) -> int:
                 text=True,
             )
             running[name] = process
-        times: dict[str, list[float]] = {name: [] for name in running}
         counts: dict[str, int] = {}
-        for _ in range(ROUNDS):
-            for name, process in running.items():
-                assert process.stdin
-                assert process.stdout
-                try:
-                    process.stdin.write("again\n")
-                    process.stdin.flush()
-                    taken, count = process.stdout.readline().split()
-                except (BrokenPipeError, ValueError):
-                    continue  # it is not installed
-                times[name].append(float(taken))
-                counts[name] = int(count)
+
+        def asked(name: str, process: subprocess.Popen[str]) -> float:
+            assert process.stdin
+            assert process.stdout
+            try:
+                process.stdin.write("again\n")
+                process.stdin.flush()
+                taken, count = process.stdout.readline().split()
+            except (BrokenPipeError, ValueError):
+                raise NotInstalled(name) from None
+            counts[name] = int(count)
+            return float(taken) / 1000
+
+        compare("applications", {name: functools.partial(asked, name, process) for name, process in running.items()})
         for process in running.values():
             process.communicate()
-    median = {name: statistics.median(taken) for name, taken in times.items() if taken}
-    for name, milliseconds in median.items():
-        print(f"{name:6} {milliseconds:7.1f} ms  {milliseconds / median['ours']:5.2f} x ours  {counts[name]} listed")
-    for name in sorted(times.keys() - median.keys()):
-        print(f"{name:6} is not installed for /usr/bin/python3")
-    print(json.dumps({f"applications.{name}/ours": round(median[name] / median["ours"], 2) for name in median}))
+    print("listed:", ", ".join(f"{name} {count}" for name, count in counts.items()))
     return 0
 
 

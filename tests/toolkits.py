@@ -65,8 +65,10 @@ class ToolkitWindow:
 
 
 @contextmanager
-def toolkit_window(server: XServer, kind: str, log: Path, *arguments: str) -> Iterator[ToolkitWindow]:
-    """A window of ``kind`` (gtk, tk, qt) that has the keyboard focus."""
+def toolkit_window(
+    server: XServer, kind: str, log: Path, *arguments: str, focused: bool = True
+) -> Iterator[ToolkitWindow]:
+    """A window of ``kind`` (gtk, tk, qt) that is mapped and has the keyboard focus (``focused``)."""
     found = subprocess.run([PYTHON, "-c", f"import {_MODULES[kind]}"], capture_output=True, check=False)
     if found.returncode:
         pytest.skip(f"{PYTHON} has no {_MODULES[kind]}")
@@ -75,7 +77,7 @@ def toolkit_window(server: XServer, kind: str, log: Path, *arguments: str) -> It
     process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     window = ToolkitWindow(log, process)
     try:
-        if not window.until(lambda w: w.all("ready")):
+        if not window.until(lambda w: w.all("ready" if focused else "mapped")):
             process.kill()
             raise AssertionError(f"{kind} window did not come up: {process.communicate()[1].decode()}")
         yield window

@@ -1,13 +1,13 @@
-"""Applications made for a test: desktop entries of its own, and windows of a client that does exactly what it is told."""
+"""Applications made for a test: desktop entries, and windows of a client that does exactly what it is told."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator, Optional
 
 from deskhand.hand import windows
 from deskhand.hand.applications import Entry, read_entry
@@ -28,7 +28,7 @@ def _quoted(argument: str) -> str:
     return f'"{text}"'
 
 
-def make_entry(directory: Path, id: str, exec_line: Optional[str], *lines: str, name: str = "") -> Entry:
+def make_entry(directory: Path, id: str, exec_line: str | None, *lines: str, name: str = "") -> Entry:
     """A desktop entry of the test's own, read back as the lookup reads it."""
     path = directory / f"{id}.desktop"
     body = ["[Desktop Entry]", "Type=Application", f"Name={name or id}", *lines]
@@ -38,7 +38,7 @@ def make_entry(directory: Path, id: str, exec_line: Optional[str], *lines: str, 
     return read_entry(str(path), id)
 
 
-def environment(server: XServer, manager: Optional[str] = "Openbox", **more: str) -> LaunchEnvironment:
+def environment(server: XServer, manager: str | None = "Openbox", **more: str) -> LaunchEnvironment:
     """What a launch takes as the desktop's environment: the test's, with ``more``."""
     kept = {name: value for name, value in server.env.items() if name not in ("XDG_CURRENT_DESKTOP",)}
     return LaunchEnvironment({**kept, **more}, None, "own", manager)

@@ -2,9 +2,12 @@
 
 What differs from S150, each with a switch so that the study can say what it buys:
 
-- the quiet adapts to how fast this client answers *now*: ``base`` and ``by_ping`` times the slowest ping of this action,
-  between ``least`` and ``most``. Not the slowest ever seen: one slow start would slow down every later step.
-- a terminal whose shell is in the foreground has nothing more to say: ``least`` less its margin.
+- the quiet adapts to how fast this client answers *now*: ``base`` and ``by_ping`` times the slowest ping of this
+  action, between ``least`` and ``most``. Not the slowest ever seen: one slow start would slow down every later step.
+- a terminal whose shell is in the foreground again has little more to say: ``terminal``, also counted from the moment
+  at which the command ended, as the terminal paints its last output after that.
+- a client that lets other processes draw its content (a browser) answers pings while that content is still to come:
+  ``content`` at least, after what may load something.
 - a throbber (a tiny place that changes again and again) promises more: ``throbber``, and it is no animation that one
   stops waiting for.
 - thin upright lines (scroll bars that fade; carets of any height) and specks of a few pixels do not count; what is tiny
@@ -44,6 +47,7 @@ class Adapted:
     most: float = 0.300
     terminal: float | None = 0.060
     throbber: float = 0.150
+    content: float = 0.150
     first_change: float = 0.100
     unanswered: float = 0.100
     hover: float = 0.300
@@ -61,6 +65,9 @@ class Adapted:
         places = ambient_places(seen.before) if self.ambient else []
         frames = [frame for frame in seen.frames if self._counts(frame, seen.action, places)]
         at = self._quiet_from(seen, frames, windows, handled)
+        freed = seen.foreground_freed
+        if freed is not None and self.terminal is not None:
+            at = max(at, freed + self.terminal * self.margin)
         for mapped in windows:
             if is_unpainted(mapped, seen.frames):
                 at = max(at, mapped.time + self.unpainted)
@@ -77,6 +84,8 @@ class Adapted:
         quiet = max(self.least, min(self.most, self.base + self.by_ping * seen.slowest_ping))
         if seen.terminal and self.terminal is not None:
             quiet = self.terminal
+        if seen.content_processes and seen.action in ("key", "click"):
+            quiet = max(quiet, self.content)
         if is_throbber(frames):
             quiet = max(quiet, self.throbber)
         quiet *= self.margin
@@ -115,8 +124,11 @@ def is_tiny(frame: Frame) -> bool:
 def ambient_places(before: Sequence[Frame]) -> list[Box]:
     """Small places that changed again and again while nobody acted."""
     boxes: list[tuple[Box, int]] = []
+    most = AMBIENT_AREA * SCREEN[0] * SCREEN[1]
     for frame in before:
         box, count = frame.box, 1
+        if box[2] * box[3] > most:
+            continue
         apart = []
         for other, times in boxes:
             if _inside(box, other) or _inside(other, box) or _overlap(box, other):
@@ -124,7 +136,6 @@ def ambient_places(before: Sequence[Frame]) -> list[Box]:
             else:
                 apart.append((other, times))
         boxes = [*apart, (box, count)]
-    most = AMBIENT_AREA * SCREEN[0] * SCREEN[1]
     return [box for box, count in boxes if count >= AMBIENT_CHANGES and box[2] * box[3] <= most]
 
 

@@ -85,10 +85,11 @@ class Scores:
 
 
 def cross_validate(traces: Sequence[Trace], grid: Sequence[Adapted] = GRID, margin: float = MARGIN) -> list[Held]:
-    """Leave out one kind, one repeat, and the traces of a busy or of an idle machine."""
+    """Leave out one kind, one repeat, and the traces of a busy or of an idle machine, where there are several."""
     scores = Scores(traces, grid, margin)
-    return [
-        scores.leave_out("one kind", lambda trace: trace.kind),
-        scores.leave_out("one repeat", lambda trace: trace.repeat),
-        scores.leave_out("loaded or not", lambda trace: trace.loaded),
-    ]
+    keys: tuple[tuple[str, Callable[[Trace], object]], ...] = (
+        ("one kind", lambda trace: trace.kind),
+        ("one repeat", lambda trace: trace.repeat),
+        ("loaded or not", lambda trace: trace.loaded),
+    )
+    return [scores.leave_out(name, key) for name, key in keys if len({key(trace) for trace in traces}) > 1]

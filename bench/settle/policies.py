@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from .simulator import Seen, Verdict
 from .traces import TILE, TILES_A_ROW, Event, Frame
@@ -176,7 +177,7 @@ def is_animation(frames: tuple[Frame, ...], now: float) -> bool:
     if now < 1.0 or len(recent) < 15:
         return False
     times = [now - 1.0, *(frame.time for frame in recent), now]
-    if any(b - a > 0.150 for a, b in zip(times, times[1:], strict=False)):
+    if any(b - a > 0.150 for a, b in pairwise(times)):
         return False
     left = min(frame.box[0] for frame in recent)
     top = min(frame.box[1] for frame in recent)

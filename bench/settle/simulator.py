@@ -28,7 +28,8 @@ class Seen:
         self.now = now
         self.action = trace.action
         self.terminal = trace.terminal
-        self.window_class = trace.window_class
+        #: Whether the client lets other processes of the same program draw its content, as browsers do.
+        self.content_processes = trace.kind.startswith("ff")
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -57,6 +58,17 @@ class Seen:
             if time <= self.now:
                 busy = value
         return busy
+
+    @property
+    def foreground_freed(self) -> float | None:
+        """When the terminal's last command ended; None while it runs, and when none has run since the action."""
+        freed: float | None = None
+        busy = False
+        for time, value in self._foreground:
+            if time <= self.now:
+                freed = None if value else time if busy else freed
+                busy = value
+        return freed
 
     @property
     def answers_pings(self) -> bool:

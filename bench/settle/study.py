@@ -23,7 +23,7 @@ from .traces import FOLDER_VARIABLE, Trace, by_kind, folder, pooled, read
 
 #: Left out of the second pool: page loads, scrolling, a slow command.
 SLOW_KINDS = ("ff-static", "ff-img600", "ff-anim800", "ff-later400", "ff-scroll", "xt-slow")
-#: The whole step of the fixed way with its own tools (xdotool, 2.0 s, import), as the design notes measured it. Seconds.
+#: The whole step of the fixed way with its own tools (xdotool, 2.0 s, import), from the design notes. Seconds.
 FIXED_WHOLE_STEP = 2.529
 ADAPTED = Adapted()
 #: The adapted policy without one of its rules.
@@ -32,6 +32,7 @@ WITHOUT = (
     replace(ADAPTED, name="quiet not adapted to the ping: 70 ms", by_ping=0.0),
     replace(ADAPTED, name="no rule for terminals' quiet", terminal=None),
     replace(ADAPTED, name="no throbber rule", throbber=0.0),
+    replace(ADAPTED, name="no rule for content processes", content=0.0),
     replace(ADAPTED, name="scroll bars count", lines=False),
     replace(ADAPTED, name="unpainted windows not waited for", unpainted=0.0),
     replace(ADAPTED, name="no longer wait after a move", hover=0.0),
@@ -112,7 +113,9 @@ def _print_goals(traces: Sequence[Trace], quick: Sequence[Trace]) -> None:
     for name, row, goal in (("pooled", ours, 5.0), ("without the slow kinds", quickest, 6.5)):
         wait, whole = against_fixed(row.waits), against_fixed(row.waits, FIXED_WHOLE_STEP)
         step = FIXED + STEP
-        print(f"  {name}, {goal} x: {wait:.2f} of a fixed step of {step:.2f} s, {whole:.2f} of one of {FIXED_WHOLE_STEP}")
+        print(
+            f"  {name}, {goal} x: {wait:.2f} of a fixed step of {step:.2f} s, {whole:.2f} of one of {FIXED_WHOLE_STEP}"
+        )
     print(
         f"  mean wait at most 25 % over the clairvoyant: {ours.mean / lucky * 100 - 100:.0f} %; "
         f"over the one that stays right: {ours.mean / steadily * 100 - 100:.0f} %"

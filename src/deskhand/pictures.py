@@ -1,4 +1,4 @@
-"""How large a picture each vendor's models take: sized before it is sent, so that the model clicks in the pixels it saw.
+"""How large a picture each vendor's models take: sized before it is sent, so the model clicks in the pixels it saw.
 
 An oversized picture is scaled down by the vendor out of our sight, and then the model's positions are in a space nobody
 here knows. So the hand is asked for a picture that fits (``picture.max_edge`` of the envelope); it never enlarges one.
@@ -44,8 +44,8 @@ class Limits:
 ANTHROPIC = Limits(max_edge=1568, max_pixels=1_150_000, max_patches=1568)
 #: The same page: the 4.7 models and later, which are all that take the computer toolset.
 ANTHROPIC_HIGH_RESOLUTION = Limits(max_edge=2576, max_pixels=3_750_000, max_patches=4784)
-#: OpenAI API documentation, Images and vision, detail "original": at most 6000 pixels and 10,000 patches of 32; a picture
-#: of the hand's never reaches either.
+#: OpenAI API documentation, Images and vision, detail "original": at most 6000 pixels and 10,000 patches of 32, which a
+#: picture of the hand's never reaches.
 OPENAI = Limits(max_edge=2576, max_patches=10_000, patch=32)
 #: The same page, detail "high": fitted into 2048x2048, then the short edge to 768.
 OPENAI_PREVIEW = Limits(max_edge=2048, max_short_edge=768)

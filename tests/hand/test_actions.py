@@ -132,11 +132,13 @@ def test_any_value_in_any_field_is_kept_or_refused_in_one_line(
     try:
         action = parse_action({**smallest, field: value}, 7)
     except BatchRefused as error:
-        assert error.index == 7
-        assert str(error).startswith("action 7") and "\n" not in str(error)
-        assert len(str(error)) < 500
-        assert error.sent == "none"
+        refusal = error
     else:
         kept = getattr(action, field)
         assert kept == value or [tuple(point) for point in value] == kept
         assert isinstance(kept, bool) == isinstance(value, bool)
+        return
+    assert (refusal.index, refusal.sent) == (7, "none")
+    assert str(refusal).startswith("action 7")
+    assert "\n" not in str(refusal)
+    assert len(str(refusal)) < 500

@@ -126,6 +126,11 @@ def test_targets_and_time_as_icccm_wants(display: XServer, conn: Connection) -> 
     assert "STRING" not in clipboard.get_targets(conn), "Latin-1 can not hold it"
 
 
+def test_half_a_surrogate_pair_is_refused(conn: Connection) -> None:
+    with pytest.raises(ActionFailed, match="character 3 of the text is half of a surrogate pair"):
+        clipboard.set_text(conn, "ab\ud83d")
+
+
 def test_multiple(conn: Connection, display: XServer) -> None:
     clipboard.set_text(conn, "é")
     window = core.create_window(conn)
@@ -205,7 +210,7 @@ def test_with_a_cookie(tmp_path: Path) -> None:
     from deskhand.testing import xvfb
 
     with xvfb(auth=True) as server, Connection.open(server.display, server.xauthority) as conn:
-        clipboard.set_text(conn, "behind a cookie", server.xauthority)
+        clipboard.set_text(conn, "behind a cookie")
         assert clipboard.get_text(conn) == "behind a cookie"
         with pytest.raises(ActionFailed, match=r"the text is not on the clipboard: .*refuses this connection"):
             clipboard.set_text(conn, "x", str(tmp_path / "none"))

@@ -25,7 +25,8 @@ def test_a_picture_half_the_size_of_the_screen() -> None:
     space = Space({"picture": [1280, 720]}, (2560, 1440))
     assert space.point(0, 0) == (0, 0)
     x, y = space.point(1279, 719)
-    assert x in (2558, 2559) and y in (1438, 1439)
+    assert x in (2558, 2559)
+    assert y in (1438, 1439)
     with pytest.raises(ValueError, match=r"\(1280, 10\) is outside the 1280x720 picture: use x 0-1279, y 0-719"):
         space.point(1280, 10)
 
@@ -59,7 +60,8 @@ def test_every_position_of_a_space_is_on_the_screen(
 ) -> None:
     space = Space(data.draw(spaces(size)), size)
     x, y = space.point(fx * space.last[0], fy * space.last[1])
-    assert 0 <= x < size[0] and 0 <= y < size[1]
+    assert 0 <= x < size[0]
+    assert 0 <= y < size[1]
 
 
 @given(size=SIZES, data=st.data(), fx=FRACTION, fy=FRACTION)
@@ -89,7 +91,8 @@ def test_every_region_of_a_space_is_one_of_the_screen(
     corners = [left * ends[0], top * ends[1], right * ends[0], bottom * ends[1]]
     assume(corners[0] < corners[2] and corners[1] < corners[3])
     x0, y0, x1, y1 = space.region(corners)
-    assert 0 <= x0 < x1 <= size[0] and 0 <= y0 < y1 <= size[1]
+    assert 0 <= x0 < x1 <= size[0]
+    assert 0 <= y0 < y1 <= size[1]
 
 
 @given(size=SIZES, picture=SIZES)
@@ -105,9 +108,7 @@ def test_the_whole_space_is_the_whole_screen(size: tuple[int, int]) -> None:
         assert Space(form, size).region([0, 0, *end]) == (0, 0, *size)
 
 
-@pytest.mark.parametrize(
-    "corners", [[0, 0, 0, 10], [5, 5, 4, 10], [0, 0, 1281, 10], [0, 0, 10, 801], [-1, 0, 10, 10]]
-)
+@pytest.mark.parametrize("corners", [[0, 0, 0, 10], [5, 5, 4, 10], [0, 0, 1281, 10], [0, 0, 10, 801], [-1, 0, 10, 10]])
 def test_a_region_that_is_none_is_refused(corners: list[float]) -> None:
     with pytest.raises(ValueError, match="is not inside the 1280x800 screen"):
         Space("screen", (1280, 800)).region(corners)

@@ -26,6 +26,11 @@ def refusal(request: Any) -> str:
     return text
 
 
+def one_line(error: BatchRefused) -> None:
+    assert "\n" not in str(error)
+    assert len(str(error)) < 1000
+
+
 def test_the_defaults() -> None:
     batch = parse_batch({"actions": [LOOK]})
     assert (batch.space, batch.picture) == ("screen", None)
@@ -168,7 +173,8 @@ def test_a_wrong_action_is_named_with_what_it_should_be(action: Any, sentence: s
     assert caught.value.index == 1
     assert str(caught.value).startswith("action 1")
     assert sentence in str(caught.value)
-    assert "\n" not in str(caught.value) and len(str(caught.value)) < 500
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
 
 
 @pytest.mark.parametrize(
@@ -230,7 +236,8 @@ JSON = st.recursive(
     lambda inner: st.one_of(
         st.lists(inner, max_size=4),
         st.dictionaries(
-            st.one_of(st.sampled_from(["action", "actions", "space", "picture", "settle", "expect", "x", "text"])), inner
+            st.one_of(st.sampled_from(["action", "actions", "space", "picture", "settle", "expect", "x", "text"])),
+            inner,
         ),
     ),
     max_leaves=12,
@@ -243,7 +250,7 @@ def test_no_json_raises_anything_but_a_refusal(request: Any) -> None:
     try:
         parse_batch(request)
     except BatchRefused as error:
-        assert "\n" not in str(error) and len(str(error)) < 1000
+        one_line(error)
 
 
 @settings(max_examples=500)
@@ -257,7 +264,7 @@ def test_nothing_that_looks_like_a_batch_does_either(request: Any) -> None:
     try:
         parse_batch(request)
     except BatchRefused as error:
-        assert "\n" not in str(error)
+        one_line(error)
 
 
 class TestReading:
@@ -266,7 +273,8 @@ class TestReading:
     def refusal(self, data: bytes) -> str:
         with pytest.raises(BatchRefused) as caught:
             read_request(data)
-        assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 300
         return str(caught.value)
 
     @pytest.mark.parametrize("data", [b"", b" \n", b"{", b'{"actions": [}', b"\xff\xfe", b"click 1 2", b"{}{}"])
@@ -302,7 +310,7 @@ class TestReading:
         try:
             read_request(data)
         except BatchRefused as error:
-            assert "\n" not in str(error)
+            one_line(error)
 
     @given(JSON)
     def test_what_json_writes_is_read(self, value: Any) -> None:

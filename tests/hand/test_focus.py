@@ -98,11 +98,13 @@ def test_the_window_managers_own_window_is_refused_and_nothing_is_sent(openbox_d
         core.set_input_focus(conn, manager_window(conn))
         conn.sync()
         keyboard = Keyboard(conn, Pings(conn), Ledger(conn))
-        for send in (lambda: keyboard.key(parse_keys("a")), lambda: keyboard.type_text("hidden words")):
-            with pytest.raises(ActionFailed, match="window manager's own window") as refused:
-                send()
-            assert refused.value.sent == "none"
-            assert "hidden" not in str(refused.value)
+        with pytest.raises(ActionFailed, match="window manager's own window") as refused:
+            keyboard.key(parse_keys("a"))
+        assert refused.value.sent == "none"
+        with pytest.raises(ActionFailed, match="window manager's own window") as refused:
+            keyboard.type_text("hidden words")
+        assert refused.value.sent == "none"
+        assert "hidden" not in str(refused.value)
 
 
 def test_a_stale_window_manager_property_is_no_window_manager(display: XServer) -> None:

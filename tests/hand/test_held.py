@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.probes import RawWindow, keycode, pressed
 
 import deskhand
 from deskhand.hand import held
@@ -20,7 +21,6 @@ from deskhand.hand.hand import Hand
 from deskhand.hand.held import KEEP_SECONDS, Ledger
 from deskhand.hand.x11 import Connection, core, xtest
 from deskhand.testing import XServer
-from tests.probes import RawWindow, keycode, pressed
 
 SHIFT, LETTER_A = 0xFFE1, 0x61
 SOURCES = str(Path(deskhand.__file__).parents[1])
@@ -260,11 +260,16 @@ def test_what_is_covered_is_released_by_an_error_too(screen: XServer) -> None:
     a = keycode(screen, LETTER_A)
     with Hand(screen.display) as hand:
         ledger, conn = hand.display.ledger, hand.display.conn
-        with pytest.raises(RuntimeError, match="in the middle"), ledger.covering([("key", a)]):
-            xtest.fake_input(conn, xtest.KEY_PRESS, a)
-            conn.sync()
-            assert entries(screen)[0]["code"] == a
-            raise RuntimeError("in the middle")
+
+        def fail_inside() -> None:
+            with ledger.covering([("key", a)]):
+                xtest.fake_input(conn, xtest.KEY_PRESS, a)
+                conn.sync()
+                assert entries(screen)[0]["code"] == a
+                raise RuntimeError("in the middle")
+
+        with pytest.raises(RuntimeError, match="in the middle"):
+            fail_inside()
         assert (pressed(screen), ledger.held) == ([], [])
 
 

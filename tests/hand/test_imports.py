@@ -130,7 +130,9 @@ def test_every_module_of_the_hand_can_be_imported_without_a_display() -> None:
         for path in FILES
         if path.name not in ("__init__.py", "__main__.py")
     ]
-    code = f"import sys; sys.path.insert(0, {SOURCES!r}); import importlib\nfor n in {names!r}: importlib.import_module(n)"
+    code = (
+        f"import sys; sys.path.insert(0, {SOURCES!r}); import importlib\nfor n in {names!r}: importlib.import_module(n)"
+    )
     done = clean(code)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -186,6 +186,16 @@ def test_a_key_of_no_layout_leaves_the_map_as_it_was(openbox_display: XServer, g
     assert gtk.until(lambda w: w.keys() == ["Cyrillic_zhe"])
 
 
+def test_a_modifier_somebody_holds_is_named(openbox_display: XServer, gtk: ToolkitWindow) -> None:
+    with Connection.open(openbox_display.display) as stranger:
+        xtest.fake_input(stranger, xtest.KEY_PRESS, 50)
+        stranger.sync()
+    with keyboard_on(openbox_display) as keyboard:
+        assert keyboard.key(parse_keys("a"))["held_by_others"] == ["Shift_L"]
+        keyboard.up(parse_keys("shift"))
+        assert "held_by_others" not in keyboard.key(parse_keys("a"))
+
+
 def test_a_key_somebody_left_down_can_be_released(openbox_display: XServer, gtk: ToolkitWindow) -> None:
     with Connection.open(openbox_display.display) as stranger:
         xtest.fake_input(stranger, xtest.KEY_PRESS, 50)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Dict, Iterator, Optional
 
 import pytest
 from tests.x_windows import make_entry
@@ -31,7 +31,7 @@ def install(folder: Path, *names: str) -> None:
         (folder / name).chmod(0o755)
 
 
-def env_of(folder: Path, desktop: Optional[str] = None) -> Dict[str, str]:
+def env_of(folder: Path, desktop: str | None = None) -> dict[str, str]:
     env = {"PATH": str(folder), "HOME": "/home/somebody"}
     return env if desktop is None else {**env, "XDG_CURRENT_DESKTOP": desktop}
 
@@ -54,7 +54,7 @@ def env_of(folder: Path, desktop: Optional[str] = None) -> Dict[str, str]:
     ],
 )
 def test_the_opener_is_the_desktops_own(
-    programs: Path, tmp_path: Path, desktop: Optional[str], manager: Optional[str], name: str
+    programs: Path, tmp_path: Path, desktop: str | None, manager: str | None, name: str
 ) -> None:
     install(programs, "exo-open", "gio", "dex")
     entry = make_entry(tmp_path, "one", "app")
@@ -87,14 +87,14 @@ def test_the_exec_line_keeps_its_directory(programs: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("desktop", [None, "XFCE"])
-def test_a_program_that_is_not_there_is_refused(programs: Path, tmp_path: Path, desktop: Optional[str]) -> None:
+def test_a_program_that_is_not_there_is_refused(programs: Path, tmp_path: Path, desktop: str | None) -> None:
     install(programs, "exo-open")
     with pytest.raises(ActionFailed, match="one can not be launched: its program 'nosuch' is not there"):
         opener.choose(make_entry(tmp_path, "one", "nosuch %U"), env_of(programs, desktop))
 
 
 def test_an_exec_line_that_can_not_be_run_is_refused(programs: Path, tmp_path: Path) -> None:
-    with pytest.raises(ActionFailed, match="one can not be launched: .*%y is no field code"):
+    with pytest.raises(ActionFailed, match=r"one can not be launched: .*%y is no field code"):
         opener.choose(make_entry(tmp_path, "one", "app %y"), env_of(programs))
 
 
@@ -115,7 +115,7 @@ def test_an_exec_line_that_can_not_be_run_is_refused(programs: Path, tmp_path: P
 )
 @pytest.mark.parametrize("desktop", [None, "XFCE", "GNOME"])
 def test_a_terminal_that_is_there(
-    programs: Path, tmp_path: Path, terminal: str, before: tuple[str, ...], desktop: Optional[str]
+    programs: Path, tmp_path: Path, terminal: str, before: tuple[str, ...], desktop: str | None
 ) -> None:
     install(programs, "exo-open", "gio", terminal)
     way = opener.choose(make_entry(tmp_path, "one", 'app "a b"', "Terminal=true"), env_of(programs, desktop))
@@ -131,7 +131,7 @@ def test_the_desktops_own_terminal_comes_first(programs: Path, tmp_path: Path) -
 
 
 def test_no_terminal_is_an_error_that_names_some(programs: Path, tmp_path: Path) -> None:
-    with pytest.raises(Unsupported, match="runs in a terminal and none is installed: install one of .*xterm"):
+    with pytest.raises(Unsupported, match=r"runs in a terminal and none is installed: install one of .*xterm"):
         opener.choose(make_entry(tmp_path, "one", "app", "Terminal=true"), env_of(programs, "XFCE"))
 
 
@@ -139,13 +139,11 @@ def test_no_terminal_is_an_error_that_names_some(programs: Path, tmp_path: Path)
 
 
 @pytest.fixture
-def bus(tmp_path: Path) -> Iterator[Dict[str, str]]:
+def bus(tmp_path: Path) -> Iterator[dict[str, str]]:
     """A session bus that can start ``org.example.Known``; the environment to reach it."""
     services = tmp_path / "data" / "dbus-1" / "services"
     services.mkdir(parents=True)
-    (services / "org.example.Known.service").write_text(
-        "[D-BUS Service]\nName=org.example.Known\nExec=/bin/false\n"
-    )
+    (services / "org.example.Known.service").write_text("[D-BUS Service]\nName=org.example.Known\nExec=/bin/false\n")
     env = {**os.environ, "XDG_DATA_DIRS": str(tmp_path / "data"), "XDG_DATA_HOME": str(tmp_path / "none")}
     process = subprocess.Popen(
         ["dbus-daemon", "--session", "--nofork", "--print-address"], env=env, stdout=subprocess.PIPE, text=True
@@ -159,7 +157,7 @@ def bus(tmp_path: Path) -> Iterator[Dict[str, str]]:
         process.stdout.close()
 
 
-def test_a_name_the_bus_can_start_is_activated(bus: Dict[str, str], tmp_path: Path) -> None:
+def test_a_name_the_bus_can_start_is_activated(bus: dict[str, str], tmp_path: Path) -> None:
     entry = make_entry(tmp_path, "org.example.Known", "true", "DBusActivatable=true")
     way = opener.choose(entry, {**bus, "DESKTOP_STARTUP_ID": "x_TIME1"}, "Openbox")
     assert way.name == "D-Bus activation"
@@ -172,13 +170,11 @@ def test_a_name_the_bus_can_start_is_activated(bus: Dict[str, str], tmp_path: Pa
     assert done.returncode != 0  # its program is /bin/false: the failure shows
 
 
-def test_a_name_the_bus_does_not_know_is_run_by_its_exec_line(bus: Dict[str, str], tmp_path: Path) -> None:
+def test_a_name_the_bus_does_not_know_is_run_by_its_exec_line(bus: dict[str, str], tmp_path: Path) -> None:
     entry = make_entry(tmp_path, "org.example.Unknown", "true", "DBusActivatable=true")
     way = opener.choose(entry, bus, "Openbox")
     assert (way.name, way.argv) == ("Exec line", ("true",))
-    assert way.note == (
-        "the session bus has no service org.example.Unknown to activate, and its Exec line was run"
-    )
+    assert way.note == ("the session bus has no service org.example.Unknown to activate, and its Exec line was run")
 
 
 def test_without_a_bus_and_without_exec_it_can_not_be_launched(tmp_path: Path) -> None:
@@ -234,9 +230,7 @@ def test_without_a_window_manager_it_is_our_own(display: XServer, monkeypatch: p
     assert found.env["XAUTHORITY"] == "/some/cookie"
 
 
-def test_the_state_file_of_a_desktop_comes_first(
-    display: XServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_state_file_of_a_desktop_comes_first(display: XServer, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = {"uid": 12345, "user": "desk", "xauthority": "/x", "env": {"HOME": "/d", "A_SECRET": "1", "PATH": "/p"}}
     monkeypatch.setattr(state, "find_desktop", lambda name: facts if name == display.display else None)
     with Connection.open(display.display) as conn:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tests.probes import RawWindow, pressed
 
 from deskhand.hand.actions import KINDS
 from deskhand.hand.answering import NO_DISPLAY, REFUSED, answer
@@ -18,7 +19,6 @@ from deskhand.hand.errors import BatchRefused
 from deskhand.hand.hand import Hand
 from deskhand.hand.preflight import prepare
 from deskhand.testing import XServer, xvfb
-from tests.probes import RawWindow, pressed
 
 GOOD: list[dict[str, Any]] = [
     {"action": "move", "x": 5, "y": 5},
@@ -89,7 +89,8 @@ def test_a_wrong_action_is_refused_and_nothing_is_sent(
     reply = answer(hand, {"actions": actions})
     assert (reply.status, reply.answer["ok"], reply.answer["sent"]) == (REFUSED, False, "none")
     assert reply.answer["index"] == before
-    assert sentence in reply.answer["error"] and "\n" not in reply.answer["error"]
+    assert sentence in reply.answer["error"]
+    assert "\n" not in reply.answer["error"]
     statuses = [result["status"] for result in reply.answer["results"]]
     assert statuses == ["skipped"] * before + ["failed"] + ["skipped"] * (len(actions) - before - 1)
     assert window.all() == []
@@ -124,7 +125,8 @@ def test_an_unknown_application_names_the_near_ones(server: XServer, tmp_path: P
     (step,) = prepare(
         parse_batch({"actions": [{"action": "launch", "app": "sketch"}]}), (1280, 800), None, environment
     ).steps
-    assert step.entry is not None and step.entry.id == "org.example.Sketch"
+    assert step.entry is not None
+    assert step.entry.id == "org.example.Sketch"
 
 
 def test_bad_input_is_refused_where_there_is_no_display_at_all() -> None:

@@ -199,10 +199,10 @@ def test_as_another_user_than_the_servers(display: XServer) -> None:
 
     file = Path(tempfile.gettempdir(), f"deskhand-test-{os.getpid()}.pyz")  # a place another user may read
     build(str(file))
+    as_nobody = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
     try:
         done = subprocess.run(
-            [*"setpriv --reuid 65534 --regid 65534 --clear-groups".split()]
-            + ["/usr/bin/python3", "-c", program, str(file), display.display],
+            [*as_nobody, "/usr/bin/python3", "-c", program, str(file), display.display],
             capture_output=True,
             text=True,
             check=False,

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -176,6 +177,22 @@ def test_newline_is_one_return(openbox_display: XServer, tmp_path: Path, text: s
         assert "Linefeed" not in window.all("key")
 
 
+def test_without_a_window_manager(display: XServer, tmp_path: Path) -> None:
+    """The focus is on PointerRoot then, and keys go to the window under the pointer."""
+    with (
+        Connection.open(display.display) as conn,
+        toolkit_window(display, "gtk", tmp_path / "log", focused=False) as window,
+    ):
+        (child,) = [w for w in core.query_tree(conn, conn.root)[2] if core.get_geometry(conn, w).width > 100]
+        box = core.get_geometry(conn, child)
+        xtest.fake_input(conn, xtest.MOTION, 0, box.x + 50, box.y + 50)
+        conn.sync()
+        with keyboard_on(display) as keyboard:
+            facts = keyboard.type_text(MIXED)
+            assert (facts["focus"], facts["window"], facts["confirmed"]) == ("pointer", child, True)
+            assert window.shows(MIXED), window.text
+
+
 def test_terminal(openbox_display: XServer, tmp_path: Path) -> None:
     out = tmp_path / "typed"
     shell = ["sh", "-c", f"stty -echo; echo > '{out}.ready'; cat > '{out}'"]
@@ -270,6 +287,14 @@ def test_a_window_that_takes_the_focus_stops_the_text(openbox_display: XServer, 
             thief.communicate()
 
 
+def test_what_was_sent_before_a_failure_is_exact(openbox_display: XServer, gtk: ToolkitWindow) -> None:
+    with keyboard_on(openbox_display) as keyboard:
+        with pytest.raises(ActionFailed, match="time was up") as failed:
+            keyboard.type_text(MIXED * 5, time.monotonic())
+        done = failed.value.facts["typed"]
+        assert gtk.shows((MIXED * 5)[:done]), gtk.text
+
+
 def test_a_deadline_ends_it_and_says_how_far_it_got(openbox_display: XServer, gtk: ToolkitWindow) -> None:
     with keyboard_on(openbox_display) as keyboard:
         with pytest.raises(ActionFailed, match=r"^\d+ of 4000 characters were typed: time was up") as failed:
@@ -297,6 +322,24 @@ def test_a_map_changed_by_somebody_else_is_an_error(openbox_display: XServer, gt
 
         with conn.subscribe(meddle), pytest.raises(ActionFailed, match="changed by another program"):
             keyboard.type_text("aé")
+
+
+@pytest.mark.parametrize(("control", "name"), [(xkb.SLOW_KEYS, "Slow Keys"), (xkb.BOUNCE_KEYS, "Bounce Keys")])
+def test_where_the_server_would_drop_keys_nothing_is_sent(
+    openbox_display: XServer, gtk: ToolkitWindow, control: int, name: str
+) -> None:
+    with keyboard_on(openbox_display) as keyboard, Connection.open(openbox_display.display) as conn:
+        extension = xkb.use(conn)
+        change = struct.pack("=H18xIII64x", xkb.CORE_KEYBOARD, control, control, 0)  # XkbSetControls
+        conn.send(extension.major, 7, change)
+        conn.sync()
+        assert xkb.enabled_controls(conn) & control
+        with pytest.raises(ActionFailed, match=f"{name} is on") as refused:
+            keyboard.type_text("book")
+        assert refused.value.sent == "none"
+        with pytest.raises(ActionFailed, match=f"{name} is on"):
+            keyboard.key(parse_keys("Return"))
+        assert gtk.keys() == []
 
 
 def test_no_spare_keycode_is_an_error_before_anything_is_sent(openbox_display: XServer, gtk: ToolkitWindow) -> None:
@@ -388,7 +431,19 @@ def test_what_a_living_process_borrows_is_left_alone(display: XServer) -> None:
         assert Keymap.read(conn) == keymap
 
 
-@pytest.mark.parametrize("value", [b"", b"\xff\xfe", b"[]", b'{"codes": {"a": [1]}}', b'{"owner": -1, "codes": 3}\nx'])
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b'{"codes": {"a": [1]}}',
+        b'{"owner": -1, "codes": 3}\nx',
+        b'{"owner": 77, "codes": {"38": [[97, 65], [[[1, 2, 3]], [200, 0, 0, 0], 1]]}}',  # a key type that is not there
+        b'{"owner": 77, "codes": {"999": [[97], [[], [0, 0, 0, 0], 0]]}}',
+        b'{"owner": 77, "codes": {"38": [[97], [[[1], [1, 2]], [0, 0, 0, 0], 0]]}, "state": [1]}',
+    ],
+)
 def test_a_property_that_is_not_ours_does_no_harm(display: XServer, value: bytes) -> None:
     with Connection.open(display.display) as conn:
         before = Keymap.read(conn)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import Iterator, Tuple
+from collections.abc import Iterator
 
 import pytest
 from tests.x_windows import x_window
@@ -15,7 +15,7 @@ from deskhand.hand.window_properties import decode_compound_text, read_windows
 from deskhand.hand.x11 import Connection, core
 from deskhand.testing import XServer
 
-Managed = Tuple[Connection, XServer]
+Managed = tuple[Connection, XServer]
 
 
 @pytest.fixture
@@ -155,15 +155,17 @@ def test_wait_window_waits_for_a_late_one(openbox: Managed) -> None:
 
 def test_wait_window_fails_on_time_and_says_what_is_missing(openbox: Managed) -> None:
     conn, server = openbox
-    with pytest.raises(ActionFailed, match="no window with title 'nowhere' was ready within 0.2 s: no such window"):
+    with pytest.raises(ActionFailed, match=r"no window with title 'nowhere' was ready within 0\.2 s: no such window"):
         windows.wait_window(conn, title="nowhere", timeout=0.2)
     with x_window(conn, server, "first"), x_window(conn, server, "second") as second:
         window_actions.activate(conn, second)
         with pytest.raises(ActionFailed, match="'first' is shown but has not the focus"):
             windows.wait_window(conn, title="first", focused=True, timeout=0.2)
-    with x_window(conn, server, "small", "--iconic", wait=False):
-        with pytest.raises(ActionFailed, match="'small' is there but not shown"):
-            windows.wait_window(conn, title="small", timeout=1.0)
+    with (
+        x_window(conn, server, "small", "--iconic", wait=False),
+        pytest.raises(ActionFailed, match="'small' is there but not shown"),
+    ):
+        windows.wait_window(conn, title="small", timeout=1.0)
     with pytest.raises(ValueError, match="title or an app"):
         windows.wait_window(conn)
 
@@ -195,7 +197,7 @@ def test_wait_window_notices_a_changed_title(openbox: Managed) -> None:
             other.sync()
             return True
 
-        looked = []
+        looked: list[bool] = []
         original = windows.read_all
 
         def read_all(conn: Connection) -> object:
@@ -227,10 +229,20 @@ def test_activate_restores_a_minimised_window_and_follows_it_to_its_desktop(open
     conn, server = openbox
     with x_window(conn, server, "one") as one, x_window(conn, server, "two") as two:
         core.send_client_message(
-            conn, conn.root, core.SUBSTRUCTURE_NOTIFY | core.SUBSTRUCTURE_REDIRECT, one, conn.atom("WM_CHANGE_STATE"), [3]
+            conn,
+            conn.root,
+            core.SUBSTRUCTURE_NOTIFY | core.SUBSTRUCTURE_REDIRECT,
+            one,
+            conn.atom("WM_CHANGE_STATE"),
+            [3],
         )
         core.send_client_message(
-            conn, conn.root, core.SUBSTRUCTURE_NOTIFY | core.SUBSTRUCTURE_REDIRECT, two, conn.atom("_NET_WM_DESKTOP"), [1, 2]
+            conn,
+            conn.root,
+            core.SUBSTRUCTURE_NOTIFY | core.SUBSTRUCTURE_REDIRECT,
+            two,
+            conn.atom("_NET_WM_DESKTOP"),
+            [1, 2],
         )
         assert windows.await_state(conn, lambda: "hidden" in windows.window_facts(conn, one)["state"], 5)
         assert windows.await_state(conn, lambda: windows.window_facts(conn, two)["desktop"] == 1, 5)
@@ -242,13 +254,12 @@ def test_activate_restores_a_minimised_window_and_follows_it_to_its_desktop(open
 
 def test_activate_a_window_that_wants_no_input(openbox: Managed) -> None:
     conn, server = openbox
-    with x_window(conn, server, "clock", "--no-input") as window:
-        with x_window(conn, server, "other"):
-            try:
-                answer = window_actions.activate(conn, window, timeout=1)
-            except ActionFailed:
-                return  # a window manager may refuse to make such a window active
-            assert answer["focused"] is False
+    with x_window(conn, server, "clock", "--no-input") as window, x_window(conn, server, "other"):
+        try:
+            answer = window_actions.activate(conn, window, timeout=1)
+        except ActionFailed:
+            return  # a window manager may refuse to make such a window active
+        assert answer["focused"] is False
 
 
 def test_activate_without_a_window_manager(bare: Managed) -> None:
@@ -290,7 +301,7 @@ def test_close_tells_of_the_dialog_that_comes_up_instead(openbox: Managed) -> No
     conn, server = openbox
     with x_window(conn, server, "unsaved", "--on-close", "dialog") as window:
         for _ in range(2):  # the second time the dialog is open already
-            with pytest.raises(ActionFailed, match="still open: it asks in window .* 'Save changes\\?'") as failed:
+            with pytest.raises(ActionFailed, match=r"still open: it asks in window .* 'Save changes\?'") as failed:
                 window_actions.close(conn, window)
             dialog = failed.value.facts["dialog"]
             assert dialog["title"] == "Save changes?"
@@ -299,16 +310,20 @@ def test_close_tells_of_the_dialog_that_comes_up_instead(openbox: Managed) -> No
 
 def test_close_fails_on_time_when_the_window_does_not_listen(openbox: Managed) -> None:
     conn, server = openbox
-    with x_window(conn, server, "deaf", "--on-close", "ignore") as window:
-        with pytest.raises(ActionFailed, match="'deaf' is still open after 0.3 s"):
-            window_actions.close(conn, window, timeout=0.3)
+    with (
+        x_window(conn, server, "deaf", "--on-close", "ignore") as window,
+        pytest.raises(ActionFailed, match=r"'deaf' is still open after 0\.3 s"),
+    ):
+        window_actions.close(conn, window, timeout=0.3)
 
 
 def test_close_without_window_manager_and_without_delete_protocol(bare: Managed) -> None:
     conn, server = bare
-    with x_window(conn, server, "plain", "--on-close", "nothing") as window:
-        with pytest.raises(ActionFailed, match="can not be asked to close"):
-            window_actions.close(conn, window, timeout=0.3)
+    with (
+        x_window(conn, server, "plain", "--on-close", "nothing") as window,
+        pytest.raises(ActionFailed, match="can not be asked to close"),
+    ):
+        window_actions.close(conn, window, timeout=0.3)
 
 
 @pytest.mark.parametrize("managed", [True, False])
@@ -332,9 +347,7 @@ def test_resize_restores_a_maximised_window(openbox: Managed) -> None:
             conn, conn.root, core.SUBSTRUCTURE_NOTIFY | core.SUBSTRUCTURE_REDIRECT, window,
             conn.atom("_NET_WM_STATE"), [1, *states, 2],
         )  # fmt: skip
-        assert windows.await_state(
-            conn, lambda: "maximized_vert" in windows.window_facts(conn, window)["state"], 5
-        )
+        assert windows.await_state(conn, lambda: "maximized_vert" in windows.window_facts(conn, window)["state"], 5)
         facts = window_actions.resize(conn, window, width=320, height=240)
         assert facts["rect"][2:] == [320, 240]
         assert facts["state"] == []

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from deskhand.cli.interruption import interruptible
-from deskhand.cli.output import DisplayOption, JsonOption, XauthorityOption, print_json
+from deskhand.cli.output import DisplayOption, JsonOption, XauthorityOption, fail, print_json
 from deskhand.errors import DeskhandError
 from deskhand.hand import applications, opener
 from deskhand.hand.hand import Hand
@@ -31,7 +31,9 @@ def doctor(display: DisplayOption = None, xauthority: XauthorityOption = None, a
     else:
         for finding in findings:
             print(f"{finding['state']:<8} {finding['what']}: {finding['text']}")
-    sys.exit(1 if any(finding["state"] == "missing" for finding in findings) else 0)
+    missing = [str(finding["what"]) for finding in findings if finding["state"] == "missing"]
+    if missing:
+        fail(f"what is needed is missing: {', '.join(missing)}", 1)
 
 
 def _display(hand: Hand) -> Iterator[Finding]:

@@ -113,11 +113,25 @@ def _optional(check: Any, default: Any = None) -> Any:
     return field(default=default, metadata={"check": check})
 
 
+class _Action:
+    """What all actions share. Written once, as dataclasses compile their methods anew for each class and start."""
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({fields})"
+
+    def __eq__(self, other: object) -> bool:
+        return vars(self) == vars(other) if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((type(self), *vars(self).values()))
+
+
 # -- the actions -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Click:
+@dataclass(frozen=True, repr=False, eq=False)
+class Click(_Action):
     """Press and release a button, at the pointer when no position is given."""
 
     x: Optional[Number] = _optional(_POSITION)
@@ -128,8 +142,8 @@ class Click:
     action: Literal["click"] = "click"
 
 
-@dataclass(frozen=True)
-class Move:
+@dataclass(frozen=True, repr=False, eq=False)
+class Move(_Action):
     """Move the pointer."""
 
     x: Number = _required(_POSITION)
@@ -137,8 +151,8 @@ class Move:
     action: Literal["move"] = "move"
 
 
-@dataclass(frozen=True)
-class MouseDown:
+@dataclass(frozen=True, repr=False, eq=False)
+class MouseDown(_Action):
     """Press a button and keep it down for the session's next batches."""
 
     x: Optional[Number] = _optional(_POSITION)
@@ -147,8 +161,8 @@ class MouseDown:
     action: Literal["mouse_down"] = "mouse_down"
 
 
-@dataclass(frozen=True)
-class MouseUp:
+@dataclass(frozen=True, repr=False, eq=False)
+class MouseUp(_Action):
     """Release a button."""
 
     x: Optional[Number] = _optional(_POSITION)
@@ -157,8 +171,8 @@ class MouseUp:
     action: Literal["mouse_up"] = "mouse_up"
 
 
-@dataclass(frozen=True)
-class Drag:
+@dataclass(frozen=True, repr=False, eq=False)
+class Drag(_Action):
     """Press at the first point of the path, move through the others, release at the last."""
 
     path: List[Tuple[Number, Number]] = _required(_list_of(_point, 2, 1000))
@@ -167,8 +181,8 @@ class Drag:
     action: Literal["drag"] = "drag"
 
 
-@dataclass(frozen=True)
-class Scroll:
+@dataclass(frozen=True, repr=False, eq=False)
+class Scroll(_Action):
     """Turn the wheel: positive ``dy`` is down, positive ``dx`` is right, in notches or (``unit``) in pixels."""
 
     x: Optional[Number] = _optional(_POSITION)
@@ -190,8 +204,8 @@ def _to_notches(value: Number) -> int:
     return int(math.copysign(max(1, round(abs(value) / PIXELS_A_NOTCH)), value)) if value else 0
 
 
-@dataclass(frozen=True)
-class Type:
+@dataclass(frozen=True, repr=False, eq=False)
+class Type(_Action):
     """Type text exactly. ``secret`` text never reaches a trace, a log or an error."""
 
     text: str = _required(_string(1, MAX_TEXT))
@@ -204,8 +218,8 @@ class Type:
         return f"Type(text={shown!r}, secret={self.secret}, method={self.method!r})"
 
 
-@dataclass(frozen=True)
-class Key:
+@dataclass(frozen=True, repr=False, eq=False)
+class Key(_Action):
     """Press and release a chord such as ``ctrl+shift+t``, ``repeat`` times."""
 
     keys: str = _required(_string(1, 200))
@@ -213,8 +227,8 @@ class Key:
     action: Literal["key"] = "key"
 
 
-@dataclass(frozen=True)
-class HoldKey:
+@dataclass(frozen=True, repr=False, eq=False)
+class HoldKey(_Action):
     """Hold a chord for some seconds. A held key repeats, as on a keyboard."""
 
     keys: str = _required(_string(1, 200))
@@ -222,32 +236,32 @@ class HoldKey:
     action: Literal["hold_key"] = "hold_key"
 
 
-@dataclass(frozen=True)
-class KeyDown:
+@dataclass(frozen=True, repr=False, eq=False)
+class KeyDown(_Action):
     """Press a chord and keep it down for the session's next batches."""
 
     keys: str = _required(_string(1, 200))
     action: Literal["key_down"] = "key_down"
 
 
-@dataclass(frozen=True)
-class KeyUp:
+@dataclass(frozen=True, repr=False, eq=False)
+class KeyUp(_Action):
     """Release a chord."""
 
     keys: str = _required(_string(1, 200))
     action: Literal["key_up"] = "key_up"
 
 
-@dataclass(frozen=True)
-class Wait:
+@dataclass(frozen=True, repr=False, eq=False)
+class Wait(_Action):
     """Wait some seconds."""
 
     seconds: Number = _required(_number(0, 60))
     action: Literal["wait"] = "wait"
 
 
-@dataclass(frozen=True)
-class WaitWindow:
+@dataclass(frozen=True, repr=False, eq=False)
+class WaitWindow(_Action):
     """Wait for a window: mapped, viewable and painted; and focused when asked."""
 
     title: Optional[str] = _optional(_string(1, 1000))
@@ -257,8 +271,8 @@ class WaitWindow:
     action: Literal["wait_window"] = "wait_window"
 
 
-@dataclass(frozen=True)
-class Launch:
+@dataclass(frozen=True, repr=False, eq=False)
+class Launch(_Action):
     """Open an application by the name or id of its desktop entry, and wait for its window."""
 
     app: str = _required(_APP)
@@ -267,8 +281,8 @@ class Launch:
     action: Literal["launch"] = "launch"
 
 
-@dataclass(frozen=True)
-class Quit:
+@dataclass(frozen=True, repr=False, eq=False)
+class Quit(_Action):
     """Ask an application, or one window, to close. ``force`` ends what this project launched."""
 
     app: Optional[str] = _optional(_APP)
@@ -278,24 +292,24 @@ class Quit:
     action: Literal["quit"] = "quit"
 
 
-@dataclass(frozen=True)
-class Focus:
+@dataclass(frozen=True, repr=False, eq=False)
+class Focus(_Action):
     """Activate a window."""
 
     window: int = _required(_WINDOW)
     action: Literal["focus"] = "focus"
 
 
-@dataclass(frozen=True)
-class Close:
+@dataclass(frozen=True, repr=False, eq=False)
+class Close(_Action):
     """Ask a window to close."""
 
     window: int = _required(_WINDOW)
     action: Literal["close"] = "close"
 
 
-@dataclass(frozen=True)
-class Resize:
+@dataclass(frozen=True, repr=False, eq=False)
+class Resize(_Action):
     """Move and resize a window; what is not given stays."""
 
     window: int = _required(_WINDOW)
@@ -306,38 +320,38 @@ class Resize:
     action: Literal["resize"] = "resize"
 
 
-@dataclass(frozen=True)
-class ClipboardSet:
+@dataclass(frozen=True, repr=False, eq=False)
+class ClipboardSet(_Action):
     """Put text on the clipboard."""
 
     text: str = _required(_string(0, 10 * MAX_TEXT))
     action: Literal["clipboard_set"] = "clipboard_set"
 
 
-@dataclass(frozen=True)
-class ClipboardGet:
+@dataclass(frozen=True, repr=False, eq=False)
+class ClipboardGet(_Action):
     """Read the clipboard's text."""
 
     action: Literal["clipboard_get"] = "clipboard_get"
 
 
-@dataclass(frozen=True)
-class Zoom:
+@dataclass(frozen=True, repr=False, eq=False)
+class Zoom(_Action):
     """The answer's picture is this region, at full detail. The coordinate space does not change."""
 
     region: List[Number] = _required(_list_of(_POSITION, 4, 4))
     action: Literal["zoom"] = "zoom"
 
 
-@dataclass(frozen=True)
-class CursorPosition:
+@dataclass(frozen=True, repr=False, eq=False)
+class CursorPosition(_Action):
     """Where the pointer is."""
 
     action: Literal["cursor_position"] = "cursor_position"
 
 
-@dataclass(frozen=True)
-class Screenshot:
+@dataclass(frozen=True, repr=False, eq=False)
+class Screenshot(_Action):
     """The answer's picture is the whole screen."""
 
     action: Literal["screenshot"] = "screenshot"

@@ -7,9 +7,9 @@ Requests: a batch's envelope (``{"actions": [...]}``), or ``{"request": NAME, ..
 from __future__ import annotations
 
 import base64
+import sys
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
-from . import applications
 from .envelope import PictureWish, parse_batch
 from .errors import (
     ActionError,
@@ -57,7 +57,7 @@ def status_of(error: Exception) -> int:
     """The exit status an error stands for."""
     if isinstance(error, (NoDisplay, DisplayLost)):
         return NO_DISPLAY
-    if isinstance(error, (BatchRefused, applications.ApplicationError, Unsupported)):
+    if isinstance(error, (BatchRefused, Unsupported)) or _is_of_lookup(error):
         return REFUSED
     if isinstance(error, (ActionError, BackendError)):
         return FAILED
@@ -68,10 +68,13 @@ def error_reply(error: Exception, request: Any = None) -> Reply:
     """The answer that tells of an error: ``ok`` false, the sentence, and how much was sent."""
     facts = dict(getattr(error, "facts", {}))
     told = facts.pop("answer", None)
-    ours = isinstance(error, (DeskhandError, applications.ApplicationError))
+    ours = isinstance(error, DeskhandError) or _is_of_lookup(error)
+    sent = getattr(error, "sent", "none") if ours else "unknown"
+    if isinstance(request, dict) and request.get("request", "act") != "act":
+        sent = "none"  # all others only look
     body: Answer = told or {
         "ok": False,
-        "sent": getattr(error, "sent", "none") if ours else "unknown",
+        "sent": sent,
         "results": _results(error, request),
         "settled": True,
         "settle": "none",
@@ -113,6 +116,9 @@ def _answer(hand: Hand, request: Any, alive: Callable[[], bool]) -> Reply:
         return Reply(hand.info(), None, OK)
     if not isinstance(request.get("app"), str):
         raise BatchRefused("the request find needs app, the name or id of an application")
+
+    from . import applications
+
     return Reply(applications.find(request["app"], hand.environment(), True).as_dict(), None, OK)
 
 
@@ -152,6 +158,12 @@ def _kind(error: Exception) -> str:
         return "no_display"
     if isinstance(error, Unsupported):
         return "unsupported"
-    if isinstance(error, (BatchRefused, applications.ApplicationError)):
+    if isinstance(error, BatchRefused) or _is_of_lookup(error):
         return "refused"
     return "failed" if isinstance(error, DeskhandError) else "fault"
+
+
+def _is_of_lookup(error: Exception) -> bool:
+    """Whether it is an error of ``applications``, which nobody can have raised before it was imported."""
+    applications = sys.modules.get(f"{__package__}.applications")
+    return applications is not None and isinstance(error, applications.ApplicationError)

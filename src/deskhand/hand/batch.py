@@ -139,6 +139,9 @@ class _Running:
         released = self._display.ledger.take_released_at_start() + self._released
         if released:
             answer["released"] = released
+        restored, self._display.restored = self._display.restored, []
+        if restored:
+            answer["restored"] = restored
         return answer
 
     def _take_picture(self, answer: Answer) -> Optional[Picture]:

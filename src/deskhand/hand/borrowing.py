@@ -6,9 +6,10 @@ back by the next one (``restore_borrowed``), but only where the keyboard still h
 
 from __future__ import annotations
 
+import struct
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from .errors import ActionFailed
+from .errors import ActionFailed, RequestFailed
 from .keymap import Keymap, Position, means_something
 from .owned_property import Line, OwnedProperty
 from .x11 import Connection, core, xkb
@@ -28,6 +29,7 @@ class KeyboardLoan:
         self._record = OwnedProperty(conn, PROPERTY)
         self._spare: Optional[List[int]] = None
         self._lent: Dict[int, List[int]] = {}  # keycode -> every keysym it got from us
+        self._was: Dict[int, xkb.KeySymbols] = {}  # keycode -> how it was found
         self._state: Optional[xkb.State] = None
         self._locks = 0
         self._groups: List[int] = []
@@ -126,7 +128,9 @@ class KeyboardLoan:
 
     def _put(self, rows: Dict[int, List[int]], kind: int) -> None:
         """Note it, then do it."""
+        now = xkb.get_map(self._conn).keys
         for code, row in rows.items():
+            self._was.setdefault(code, now[code])
             values = self._lent.setdefault(code, [])
             values += [keysym for keysym in dict.fromkeys(row) if keysym not in values]
         self._write()
@@ -146,12 +150,12 @@ class KeyboardLoan:
         if self._state is None and not self._lent:
             return
         with self._record.exclusive():
-            _take_back(self._conn, self._lent)
+            _take_back(self._conn, self._lent, self._was)
             if self._state is not None:
                 _put_back_state(self._conn, self._state, self._locks, self._groups)
             self._record.write(None)
         self._record.forget()
-        self._lent, self._state, self._groups = {}, None, []
+        self._lent, self._was, self._state, self._groups = {}, {}, None, []
         self._conn.sync()
 
     def _spare_keycodes(self) -> List[int]:
@@ -165,7 +169,7 @@ class KeyboardLoan:
             self._write()
 
     def _write(self) -> None:
-        line: Line = {"codes": {str(code): values for code, values in self._lent.items()}}
+        line: Line = {"codes": {str(code): [values, self._was[code]] for code, values in self._lent.items()}}
         if self._state is not None:
             line.update(state=list(self._state), locks=self._locks, groups=self._groups)
         self._record.write(line)
@@ -181,22 +185,40 @@ def restore_borrowed(conn: Connection) -> List[str]:
     with record.exclusive():
         for line in record.take_dead():
             try:
-                lent = {int(code): [int(value) for value in values] for code, values in line["codes"].items()}
+                lent = {int(code): [int(value) for value in values] for code, (values, _) in line["codes"].items()}
+                was = {int(code): _read_symbols(found) for code, (_, found) in line["codes"].items()}
                 state = xkb.State(*[int(field) for field in line["state"]]) if "state" in line else None
                 locks, groups = int(line.get("locks", 0)), [int(group) for group in line.get("groups", [])]
-            except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+                taken = _take_back(conn, lent, was)
+                if taken:
+                    done.append(f"{len(taken)} borrowed keycodes")
+                if state is not None and _put_back_state(conn, state, locks, groups):
+                    done.append("the locks and group of the keyboard")
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError, struct.error):
                 continue  # not a line of ours
-            taken = _take_back(conn, {code: values for code, values in lent.items() if 8 < code < 256})
-            if taken:
-                done.append(f"{len(taken)} borrowed keycodes")
-            if state is not None and _put_back_state(conn, state, locks, groups):
-                done.append("the locks and group of the keyboard")
-    conn.sync()
+    try:
+        conn.sync()
+    except RequestFailed:
+        return []  # anybody may write that property, and the server refused what it said
     return done
 
 
-def _take_back(conn: Connection, lent: Dict[int, List[int]]) -> List[int]:
-    """Empty those keycodes that still hold nothing but values of ours."""
+def _read_symbols(value: Any) -> xkb.KeySymbols:
+    """A key as it was written in the property.
+
+    Raises:
+        ValueError: it is none.
+    """
+    groups, types, info = value
+    rows = tuple(tuple(int(keysym) & 0xFFFFFFFF for keysym in row) for row in groups)
+    kinds = tuple(int(kind) & 0xFF for kind in types)
+    if len(kinds) != 4 or len({len(row) for row in rows}) > 1:
+        raise ValueError("not a key's symbols")
+    return xkb.KeySymbols(rows, kinds, int(info) & 0xFF)
+
+
+def _take_back(conn: Connection, lent: Dict[int, List[int]], was: Dict[int, xkb.KeySymbols]) -> List[int]:
+    """Give those keycodes that still hold nothing but values of ours what they had."""
     if not lent:
         return []
     now = xkb.get_map(conn).keys
@@ -205,7 +227,7 @@ def _take_back(conn: Connection, lent: Dict[int, List[int]]) -> List[int]:
         held = {keysym for row in now[code].groups for keysym in row if keysym} if code in now else set()
         if held and held <= set(values):
             ours.append(code)
-    _set_symbols(conn, dict.fromkeys(ours, xkb.KeySymbols((), (0, 0, 0, 0), 0)))
+    _set_symbols(conn, {code: was[code] for code in ours})
     return ours
 
 

@@ -67,21 +67,27 @@ def get_targets(conn: Connection, timeout: float = PATIENCE, selection: str = SE
 def set_text(conn: Connection, text: str, xauthority: Optional[str] = None) -> Dict[str, object]:
     """Put text on the clipboard. A process of its own goes on offering it, until another client takes the clipboard.
 
-    ``xauthority`` is the cookie file ``conn`` was opened with (None: the default). The text goes to the process over a
-    pipe and stands in no argument list. The answer: ``owner``, the window that owns the clipboard now.
+    ``xauthority`` is the cookie file to use (None: the one ``conn`` was opened with). The text goes to the process over
+    a pipe and stands in no argument list. The answer: ``owner``, the window that owns the clipboard now.
 
     Raises:
         ActionFailed: the process did not start, or did not get the clipboard.
     """
+    try:
+        content = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        where = f"character {error.start + 1} of the text is half of a surrogate pair"
+        raise ActionFailed(f"{where}: send whole characters") from None
     package = (__package__ or "deskhand.hand").split(".")
     root = os.path.abspath(__file__)
     for _ in range(len(package) + 1):
         root = os.path.dirname(root)  # a folder, or the one-file archive
     module = ".".join([*package, "clipboard_owner"])
     screen = f".{conn.name.screen}" if conn.name.screen else ""
-    command = [sys.executable, "-I", "-S", "-c", _BOOT, root, module, f"{conn.name}{screen}"]
-    if xauthority:
-        command.append(os.path.abspath(xauthority))
+    command = [sys.executable or "python3", "-I", "-S", "-c", _BOOT, root, module, f"{conn.name}{screen}"]
+    cookies = xauthority or conn.xauthority
+    if cookies:
+        command.append(os.path.abspath(cookies))
     environment = {name: os.environ[name] for name in (*_KEPT, "XAUTHORITY") if name in os.environ}
     try:
         process = subprocess.Popen(
@@ -94,7 +100,7 @@ def set_text(conn: Connection, text: str, xauthority: Optional[str] = None) -> D
         )
     except OSError as error:
         raise ActionFailed(f"the process that keeps the clipboard did not start: {error.strerror}") from None
-    said = _hand_over(process, text.encode("utf-8", "surrogatepass"))
+    said = _hand_over(process, content)
     if said != READY:
         why = said.decode("utf-8", "replace").strip() or "it said nothing"
         raise ActionFailed(f"the text is not on the clipboard: {why}")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, List, Optional
 
 from . import state
 from .frames import Frames
 from .held import Ledger
-from .keyboard import Keyboard
 from .ping import Pings
 from .pointer import Pointer
 from .screen import Screen
-from .x11 import Connection
+from .x11 import Connection, core
 from .x11.connection import DEFAULT_TIMEOUT
+
+if TYPE_CHECKING:
+    from .keyboard import Keyboard
 
 
 class Display:
@@ -39,13 +41,24 @@ class Display:
         try:
             self.screen = Screen(self.conn)
             self.ledger = Ledger(self.conn, session)
+            #: What processes that are gone had changed on the keyboard, and is now as it was: told in the first answer.
+            self.restored: List[str] = _restore_borrowed(self.conn)
             self.pings = Pings(self.conn)
-            self.keyboard = Keyboard(self.conn, self.pings, self.ledger)
+            self._keyboard: Optional[Keyboard] = None
             self.pointer = Pointer(self.conn, self.ledger)
             self.frames = Frames(self.conn, session)
         except BaseException:
             self.conn.close()
             raise
+
+    @property
+    def keyboard(self) -> Keyboard:
+        # Imported when first needed: the one-file form compiles what it imports, at every start.
+        if self._keyboard is None:
+            from .keyboard import Keyboard
+
+            self._keyboard = Keyboard(self.conn, self.pings, self.ledger)
+        return self._keyboard
 
     @property
     def name(self) -> str:
@@ -70,3 +83,12 @@ class Display:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+def _restore_borrowed(conn: Connection) -> List[str]:
+    # The module is needed only where something was left.
+    if not core.get_property(conn, conn.root, conn.atom("_DESKHAND_BORROWED")).value:
+        return []
+    from .borrowing import restore_borrowed
+
+    return restore_borrowed(conn)

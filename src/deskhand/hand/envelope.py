@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Dict, Iterable, List, Optional
 
@@ -206,6 +205,8 @@ def _known(value: Dict[Any, Any], names: Iterable[str], where: str) -> None:
 
 
 def _nearest(name: Any, names: Iterable[str]) -> str:
+    import difflib
+
     near = difflib.get_close_matches(str(name)[:100], list(names), 1, 0.5)
     return f": did you mean {near[0]!r}?" if near else f": use one of {', '.join(names)}"
 

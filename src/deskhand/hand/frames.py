@@ -37,7 +37,9 @@ class Frames:
             core.change_property(self._conn, self._conn.root, self._property, self._utf8, 8, json.dumps(kept).encode())
         finally:
             core.ungrab_server(self._conn)
-            self._conn.flush()
+            # A round trip, for a number given out must be kept: a server drops what it has not yet read when the client
+            # ends.
+            core.get_input_focus(self._conn)
         return number
 
     def newest(self) -> Optional[int]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import applications, batch, opener, windows
+from . import batch
 from .display import Display
 from .envelope import PictureWish, parse_batch
-from .errors import BatchRefused, DisplayLost, DisplayTimeout
+from .errors import BatchRefused, DeskhandError, DisplayLost, DisplayTimeout
 from .picture import Picture, make_picture
 from .preflight import prepare
 from .screen import Region
-from .x11 import Connection, randr
+from .x11 import Connection
 from .x11.connection import DEFAULT_TIMEOUT
 
 Answer = Dict[str, Any]
@@ -68,10 +68,14 @@ class Hand:
             DisplayLost: it went away in the middle; ``facts["answer"]`` holds what is known.
         """
         parsed = parse_batch(request)
-        display = self._answering()
-        names_applications = any(action.action in ("launch", "quit") for action in parsed.actions)
-        environment = self.environment() if names_applications else {}
-        prepared = prepare(parsed, display.screen.size(), display.frames.newest(), environment)
+        try:
+            display = self._answering()
+            names_applications = any(action.action in ("launch", "quit") for action in parsed.actions)
+            environment = self.environment() if names_applications else {}
+            prepared = prepare(parsed, display.screen.size(), display.frames.newest(), environment)
+        except DeskhandError as error:
+            error.sent = "none"  # whatever it is, it is none of the batch's doing
+            raise
         return batch.run(display, prepared, self._session, alive)
 
     def screenshot(
@@ -100,10 +104,15 @@ class Hand:
 
     def windows(self) -> List[Dict[str, Any]]:
         """The windows a person could see or switch to, as ``windows.list_windows`` gives them."""
+        from . import windows
+
         return windows.list_windows(self._answering().conn)
 
     def info(self) -> Dict[str, Any]:
         """The display, its size, monitors, window manager and X server."""
+        from . import windows
+        from .x11 import randr
+
         display = self._answering()
         width, height = display.screen.size()
         return {
@@ -117,12 +126,16 @@ class Hand:
 
     def apps(self) -> List[Dict[str, str]]:
         """The applications the desktop shows: ``[{"id", "name", "path"}]``."""
+        from . import applications
+
         return [entry.as_dict() for entry in applications.list_applications(self.environment())]
 
     def environment(self) -> Dict[str, str]:
         """The environment applications of this display's desktop start with; ours when no display can be reached."""
         if self._name is None:
             return dict(os.environ)
+        from . import opener
+
         return opener.session_environment(self._answering().conn, self._name)
 
     def close(self, keep: bool = True) -> None:

@@ -5,9 +5,9 @@ subreaper (prctl(2), PR_SET_CHILD_SUBREAPER): an opener exits and its children a
 their keeper, which so sees an early death and answers, by being their ancestor, what belongs to one launch. It outlives
 the process that asked for the launch, and ends when its last child has.
 
-Standard input holds one JSON object: ``argv``, ``env``, ``directory``, ``account`` (null, or uid, gid and groups to
-become), ``report`` (a descriptor). Standard output is the log that the application's output goes to. One JSON object a
-line goes to ``report``::
+Standard input holds one JSON object: ``argv``, ``env``, ``directory`` (in these three a character is a byte),
+``account`` (null, or uid, gid and groups to become), ``report`` (a descriptor). Standard output is the log that the
+application's output goes to. One JSON object a line goes to ``report``::
 
     {"event": "started", "pid": 4242}
     {"event": "failed", "error": "No such file or directory"}
@@ -108,11 +108,12 @@ def _start(argv: List[str], env: Dict[str, str], directory: str) -> Any:
             _reset_signals()
             os.setsid()
             try:
-                os.chdir(directory)
+                os.chdir(_bytes(directory))
             except OSError:
                 os.chdir("/")
             os.dup2(_LOG, 2)
-            os.execvpe(argv[0], argv, env)
+            arguments = [_bytes(argument) for argument in argv]
+            os.execvpe(arguments[0], arguments, {_bytes(name): _bytes(value) for name, value in env.items()})
         except OSError as failure:
             os.write(send, (failure.strerror or str(failure)).encode())
         except BaseException as failure:
@@ -123,6 +124,11 @@ def _start(argv: List[str], env: Dict[str, str], directory: str) -> Any:
     with os.fdopen(receive, "rb") as pipe:
         error = pipe.read().decode("utf-8", "replace")
     return error or None, pid
+
+
+def _bytes(text: str) -> bytes:
+    """What stands for bytes in the order, whatever the locale of either side."""
+    return text.encode("latin-1")
 
 
 def _watch_log(libc: Optional[Any]) -> int:

@@ -15,7 +15,7 @@ from .borrowing import KeyboardLoan
 from .errors import ActionFailed
 from .focus import FocusTarget, keyboard_target
 from .held import KEY, Ledger
-from .keymap import LOCK, Keymap, Position
+from .keymap import LOCK, Keymap, Position, check_no_key_is_dropped
 from .ping import Pings
 from .text import TextTyping, settle_input
 from .x11 import Connection, core, xkb, xtest
@@ -85,7 +85,9 @@ class Keyboard:
     def key(self, chord: Chord, repeat: int = 1, hold_ms: int = HOLD_MS) -> Dict[str, Any]:
         """Press and release the chord ``repeat`` times, held for ``hold_ms`` milliseconds of server time.
 
-        The answer: ``window`` and ``title`` of who got it, and ``grabbed`` when an open menu did.
+        The answer: ``window`` and ``title`` of who got it, ``grabbed`` when an open menu did, and ``held_by_others``
+        when modifiers that we did not press were down meanwhile; ``confirmed`` for a key that the keyboard lacks and
+        that was borrowed: false when the window gives no way to know whether it saw it.
 
         Raises:
             ActionFailed: no window would get the keys, or the keyboard lacks one of them; nothing was sent.
@@ -151,11 +153,11 @@ class Keyboard:
         down = set(core.query_keymap(self._conn))
         released: List[str] = []
         for key in reversed(chord.keys):
-            code = self._down_at.pop(key.name, None)
-            if code is None:
-                place = _find(keymap, key, 0)
-                code = place.keycode if place else None
-            if code is None or code not in down:
+            # ``down`` may have been another process's, with another group locked.
+            found = [_find(keymap, key, group) for group in range(4)]
+            codes = [self._down_at.pop(key.name, 0), *[place.keycode for place in found if place]]
+            code = next((code for code in codes if code in down), 0)
+            if not code:
                 continue
             xtest.fake_input(self._conn, xtest.KEY_RELEASE, code)
             self._conn.sync()
@@ -182,6 +184,7 @@ class Keyboard:
         """Plan the chord, bring the keyboard into the state it needs, let ``send`` send it, and put all back."""
         target = keyboard_target(self._conn)
         plan = self._plan(chord)
+        facts = target.facts()
         with KeyboardLoan(self._conn, plan.keymap) as loan:
             if plan.borrowed:
                 plan = self._lend(plan, target, loan)
@@ -189,11 +192,23 @@ class Keyboard:
                 self._calm(plan, loan)
                 send(plan)
             if plan.borrowed:
-                settle_input(self._conn, self._pings, target, 1)
-        return target.facts()
+                facts["confirmed"] = settle_input(self._conn, self._pings, target, 1)
+        others = self._held_by_others(plan)
+        if others:
+            facts["held_by_others"] = others
+        return facts
+
+    def _held_by_others(self, plan: _Plan) -> List[str]:
+        """Modifiers down that we did not press: they were part of what the chord meant."""
+        if not plan.state.base_modifiers:
+            return []
+        ours = {code for _kind, code in self._ledger.held}
+        codes = [code for code in core.query_keymap(self._conn) if code not in ours and plan.keymap.modifier_of(code)]
+        return [key_names.name_of(plan.keymap.keysym_at(code, 0, 0)) for code in codes]
 
     def _plan(self, chord: Chord) -> _Plan:
         keymap, state = Keymap.read(self._conn), xkb.get_state(self._conn)
+        check_no_key_is_dropped(self._conn)
         held = {code for kind, code in self._ledger.held if kind == KEY}
         places: List[Tuple[Key, Optional[Position]]] = [(key, _find(keymap, key, state.group)) for key in chord.keys]
         modifiers = state.base_modifiers

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from . import key_names
+from .errors import ActionFailed
 from .x11 import Connection, xkb
 from .x11.xkb import KeySymbols
 
@@ -176,3 +177,19 @@ class Keymap:
 def means_something(symbols: KeySymbols) -> bool:
     """Whether any keysym stands on that key."""
     return any(any(row) for row in symbols.groups)
+
+
+def check_no_key_is_dropped(conn: Connection) -> None:
+    """Slow Keys drops every short press, and Bounce Keys the second of a double letter, without a word.
+
+    Raises:
+        ActionFailed: one of them is on; nothing was sent.
+    """
+    controls = xkb.enabled_controls(conn)
+    for bit, name in ((xkb.SLOW_KEYS, "Slow Keys"), (xkb.BOUNCE_KEYS, "Bounce Keys")):
+        if controls & bit:
+            error = ActionFailed(
+                f"{name} is on, so the X server would drop keys: turn it off in accessibility settings"
+            )
+            error.sent = "none"
+            raise error

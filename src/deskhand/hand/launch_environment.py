@@ -13,7 +13,7 @@ import re
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from . import state, windows
-from .errors import Unsupported
+from .errors import NoDisplay, Unsupported
 from .launched_process import MARK, Account
 from .window_properties import read_windows
 from .x11 import Connection
@@ -59,7 +59,7 @@ def find(conn: Connection, display: str, xauthority: Optional[str] = None) -> La
         account = _account(desktop["uid"]) if desktop.get("uid") is not None else None
         env = {str(name): str(value) for name, value in desktop["env"].items()}
         return LaunchEnvironment(_prepared(env, display, desktop.get("xauthority")), account, "desktop", manager)
-    process = _manager_process(conn)
+    process = _manager_process(conn, display)
     if process is not None:
         uid, env = process
         cookie = env.get("XAUTHORITY") or (xauthority if uid == os.geteuid() else None)
@@ -97,7 +97,7 @@ def _prepared(
     return env
 
 
-def _manager_process(conn: Connection) -> Any:
+def _manager_process(conn: Connection, display: str) -> Any:
     """The window manager's uid and environment; None when they can not be had."""
     window = windows.manager_window(conn)
     found = read_windows(conn, [window]) if window is not None else []
@@ -112,8 +112,18 @@ def _manager_process(conn: Connection) -> Any:
         if uid != os.geteuid() and os.geteuid() != 0:
             continue
         pairs = (os.fsdecode(item).partition("=") for item in raw.split(b"\0") if b"=" in item)
-        return uid, {name: value for name, _, value in pairs}
+        env = {name: value for name, _, value in pairs}
+        # The number may be of another pid namespace, and here somebody else's.
+        if _same_display(env.get("DISPLAY", ""), display):
+            return uid, env
     return None
+
+
+def _same_display(one: str, other: str) -> bool:
+    try:
+        return state.display_key(one) == state.display_key(other)
+    except NoDisplay:
+        return False
 
 
 def _account(uid: int) -> Optional[Account]:

@@ -10,7 +10,7 @@ from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tu
 
 from . import exec_line
 from .applications import Entry
-from .launched_process import LaunchedProcess
+from .launched_process import LaunchedProcess, launch_of
 from .window_properties import Window, read_windows, watch
 from .windows import (
     WINDOW_EVENTS,
@@ -111,11 +111,15 @@ class LaunchWatch:
             return True
         if window.user_time == self._startup_time and window.id in self._old:
             return True
-        if self._names & set(window.names):
-            return True
-        if window.id not in self._owned or not self._owned[window.id]:
+        if not self._owned.get(window.id):
             self._owned[window.id] = process.owns(window.pids)
-        return self._owned[window.id]
+        if self._owned[window.id]:
+            return True
+        if not self._names & set(window.names):
+            return False
+        # A window of another launch of the same program is its own, unless this launch has passed the work on to it.
+        others = any(launch_of(pid) for pid in window.pids)
+        return not others or process.over
 
     def is_of_opener(self, window: Window, process: LaunchedProcess) -> bool:
         """Whether a window is the opener's own: it shows a dialog when it can not start the application."""

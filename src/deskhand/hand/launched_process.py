@@ -154,7 +154,7 @@ class LaunchedProcess:
 
     def owns(self, pids: Sequence[int]) -> bool:
         """Whether one of ``pids`` is a process of this launch."""
-        return any(self.keeper in ancestors(pid) or state_mark(pid) == self.mark for pid in pids)
+        return any(self.keeper in ancestors(pid) or launch_of(pid) == self.mark for pid in pids)
 
     def stop_listening(self) -> None:
         """Give the descriptors back; the application and its keeper go on."""
@@ -182,7 +182,12 @@ def start(
     python = sys.executable or shutil.which("python3")
     if source is None or not python:
         raise SetupError("no Python to keep the application with: run the hand with python3 and its own files")
-    order = {"argv": list(argv), "env": {**env, MARK: mark}, "directory": directory, "account": account}
+    order = {
+        "argv": [_raw(argument) for argument in argv],
+        "env": {_raw(name): _raw(value) for name, value in {**env, MARK: mark}.items()},
+        "directory": _raw(directory),
+        "account": account,
+    }
     log = _new_log(account)
     receive, send = os.pipe()
     try:
@@ -213,6 +218,11 @@ def start(
     except BrokenPipeError:
         pass  # it ended at once; the report's end says so
     return LaunchedProcess(process.pid, receive, log, mark)
+
+
+def _raw(text: str) -> str:
+    """The bytes that ``text`` stands for in a system call, one character a byte: JSON knows no bytes."""
+    return os.fsencode(text).decode("latin-1")
 
 
 def _new_log(account: Optional[Account]) -> int:
@@ -268,7 +278,7 @@ def descendants(keeper: Optional[int], mark: str) -> Set[int]:
     The keeper and this process are left out.
     """
     table = parents()
-    roots = {one for one in table if mark and state_mark(one) == mark}
+    roots = {one for one in table if mark and launch_of(one) == mark}
     found = set(roots)
     if keeper is not None and keeper > 1:  # everything is below 1 and 0
         roots.add(keeper)
@@ -285,7 +295,12 @@ def without_bus(pids: Set[int]) -> Set[int]:
     return {pid for pid in pids if not buses.intersection(ancestors(pid))} if buses else pids
 
 
-def state_mark(pid: int) -> str:
+def marks() -> Set[str]:
+    """The marks of every launch of which a process is left, as far as environments can be read."""
+    return {launch_of(pid) for pid in parents()} - {""}
+
+
+def launch_of(pid: int) -> str:
     """The launch that process ``pid`` belongs to by its environment; ``""`` for none, or when it can not be read."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:

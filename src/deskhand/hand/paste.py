@@ -34,7 +34,6 @@ def paste(
     pings: Pings,
     text: str,
     deadline: Optional[float] = None,
-    xauthority: Optional[str] = None,
 ) -> Dict[str, Any]:
     """Put ``text`` on the clipboard, press the paste keys, and wait until the window has fetched it.
 
@@ -74,7 +73,7 @@ def paste(
         if not conn.closed:
             ours = conn.atom(clipboard.SELECTION) in owner.owned
             ours = ours and core.get_selection_owner(conn, conn.atom(clipboard.SELECTION)) == owner.window
-            outcome = _restore(conn, ours, old, had_something, xauthority)
+            outcome = _restore(conn, ours, old, had_something)
             owner.close()
             conn.sync()
     return {
@@ -110,12 +109,12 @@ def _old_clipboard(conn: Connection) -> Tuple[Optional[str], bool]:
         return None, True  # its owner hangs; there is nothing to bring back
 
 
-def _restore(conn: Connection, ours: bool, old: Optional[str], had_something: bool, xauthority: Optional[str]) -> str:
+def _restore(conn: Connection, ours: bool, old: Optional[str], had_something: bool) -> str:
     if not ours:
         return "taken"
     if old is not None:
         try:
-            clipboard.set_text(conn, old, xauthority)
+            clipboard.set_text(conn, old)
         except DeskhandError:
             return "lost"
         return "restored"

@@ -11,7 +11,6 @@ import contextlib
 import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from . import focus, windows
 from .display import Display
 from .envelope import Expect
 from .errors import ActionFailed, RequestFailed
@@ -134,7 +133,11 @@ class Performer:
 
     def _guard_pointer(self) -> None:
         wanted = self._expect.window
-        if wanted is None or windows.active_window(self._conn) == wanted:
+        if wanted is None:
+            return
+        from . import windows
+
+        if windows.active_window(self._conn) == wanted:
             return
         if not windows.is_inside(self._conn, self._touched[-1], wanted):
             raise ActionFailed(
@@ -174,6 +177,8 @@ class Performer:
         """The window that will get the keys, named; or the reason why none may be sent."""
         if self._keys_refused is not None:
             raise ActionFailed(self._keys_refused)
+        from . import focus, windows
+
         target = focus.keyboard_target(self._conn)
         self._touched.append(target.window)
         wanted = self._expect.window
@@ -207,6 +212,8 @@ class Performer:
 
     def wait_window(self, step: Step) -> Facts:
         action = step.action
+        from . import windows
+
         found = windows.wait_window(self._conn, action.title, action.app, action.focused, float(action.timeout))
         self._touched.append(int(found["id"]))
         return {"window": found}
@@ -252,6 +259,7 @@ class Performer:
             timeout=float(action.timeout),
             display=self._display.name,
             session=self._session,
+            entry=step.entry,
         )
 
     def focus(self, step: Step) -> Facts:
@@ -261,13 +269,13 @@ class Performer:
         self._touched.append(step.action.window)
         facts = window_actions.activate(self._conn, step.action.window)
         self._keys_refused = None
-        return {"window": facts}
+        return facts
 
     def close(self, step: Step) -> Facts:
         from . import window_actions
 
         self.sent = True
-        return {"window": window_actions.close(self._conn, step.action.window)}
+        return window_actions.close(self._conn, step.action.window)
 
     def resize(self, step: Step) -> Facts:
         from . import window_actions

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from . import accelerators, pixels, png
@@ -60,6 +58,8 @@ def make_picture(
 
     The hash is over the RGB of the whole capture, before any scaling: equal screens give equal hashes.
     """
+    import hashlib  # slow to import, and only pictures need it
+
     rgb = taken.rgb()
     width, height = taken.width, taken.height
     digest = hashlib.sha1(rgb, usedforsecurity=False).hexdigest()
@@ -102,6 +102,8 @@ def _encode(rgb: bytes, width: int, height: int, format: str) -> bytes:
     check_format(format)
     image = accelerators.pillow()
     assert image is not None
+    import io
+
     out = io.BytesIO()
     full = image.frombuffer("RGB", (width, height), rgb, "raw", "RGB", 0, 1)
     full.save(out, "JPEG" if format == "jpeg" else "WEBP", quality=85)

@@ -6,7 +6,7 @@ MappingNotify of a changed keymap. GTK, Qt, Firefox and Chromium answer; xterm a
 
 from __future__ import annotations
 
-import random
+import os
 import time
 from typing import Dict, List, Optional, Set, Tuple
 
@@ -28,7 +28,7 @@ class Pings:
 
     def __init__(self, conn: Connection) -> None:
         self._conn = conn
-        self._stamp = random.randrange(1, 1 << 30)
+        self._stamp = int.from_bytes(os.urandom(4), "little") >> 2
         self._waiting: Dict[Tuple[int, int], float] = {}
         self._answers: Dict[Tuple[int, int], float] = {}
         self._silent: Set[int] = set()
@@ -91,11 +91,13 @@ class Pings:
             for key in [key for key in self._waiting if key[0] == event["window"]]:
                 self._answers[key] = time.monotonic() - self._waiting.pop(key)
             return
-        if event.name != "ClientMessage" or event["type"] != self._protocols or event["data0"] != self._ping:
+        if event.name != "ClientMessage" or event["window"] != self._conn.root:
+            return
+        if event["type"] != self._protocols or event["data0"] != self._ping:
             return
         key = (event["data2"], event["data1"])
         sent = self._waiting.pop(key, None)
-        if sent is not None and event["window"] == self._conn.root:
+        if sent is not None:
             took = time.monotonic() - sent
             self._answers[key] = took
             self.slowest = max(self.slowest, took)

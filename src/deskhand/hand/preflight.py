@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 
-from . import actions, applications, keyboard, picture, text
+from . import actions, picture
 from .coordinates import Space
 from .envelope import Batch
 from .errors import BatchRefused, Unsupported
 from .screen import Region
+
+if TYPE_CHECKING:
+    from .applications import Entry
 
 Point = Tuple[int, int]
 
@@ -22,7 +25,7 @@ class Step(NamedTuple):
     region: Optional[Region] = None
     chord: Any = None
     modifiers: List[Any] = []
-    entry: Optional[applications.Entry] = None
+    entry: Optional[Entry] = None
 
 
 class Prepared(NamedTuple):
@@ -48,7 +51,7 @@ def prepare(batch: Batch, screen: Tuple[int, int], newest: Optional[int], enviro
     for index, action in enumerate(batch.actions):
         try:
             steps.append(_step(action, space, environment))
-        except (ValueError, applications.ApplicationError) as error:
+        except ValueError as error:
             facts = dict(getattr(error, "facts", {}))
             raise BatchRefused(f"action {index} ({action.action}): {error}", index, **facts) from None
     if batch.expect.sequence is not None and batch.expect.sequence != newest:
@@ -73,21 +76,23 @@ def _step(action: Any, space: Space, environment: Dict[str, str]) -> Step:
     pointing = (actions.Click, actions.Move, actions.MouseDown, actions.MouseUp, actions.Scroll)
     if isinstance(action, pointing) and action.x is not None and action.y is not None:
         point = space.point(action.x, action.y)
-    modifiers = [keyboard.parse_keys(name) for name in getattr(action, "modifiers", [])]
+    modifiers = [_parse_keys(name) for name in getattr(action, "modifiers", [])]
     if isinstance(action, actions.Drag):
         return Step(action, path=[space.point(x, y) for x, y in action.path], modifiers=modifiers)
     if isinstance(action, actions.Zoom):
         return Step(action, region=space.region(action.region))
     if isinstance(action, (actions.Key, actions.HoldKey, actions.KeyDown, actions.KeyUp)):
-        return Step(action, chord=keyboard.parse_keys(action.keys))
+        return Step(action, chord=_parse_keys(action.keys))
     if isinstance(action, actions.Type):
-        text.check_text(action.text)
+        from .text import check_text
+
+        check_text(action.text)
     if isinstance(action, actions.ClipboardSet):
         _check_whole_characters(action.text)
     if isinstance(action, actions.Launch):
-        return Step(action, entry=applications.find(action.app, environment, unlisted=True))
+        return Step(action, entry=_find(action.app, environment))
     if isinstance(action, actions.Quit) and action.app is not None:
-        return Step(action, entry=_found(action.app, environment))
+        return Step(action, entry=_find(action.app, environment, may_be_gone=True))
     return Step(action, point=point, modifiers=modifiers)
 
 
@@ -101,9 +106,30 @@ def _check_whole_characters(content: str) -> None:
         ) from None
 
 
-def _found(app: str, environment: Dict[str, str]) -> Optional[applications.Entry]:
-    """The entry of an application to quit: one that has been uninstalled since may still run."""
+class _NoApplication(ValueError):
+    """An error of the lookup, with its facts."""
+
+    def __init__(self, message: str, facts: Dict[str, Any]) -> None:
+        super().__init__(message)
+        self.facts = facts
+
+
+def _find(app: str, environment: Dict[str, str], may_be_gone: bool = False) -> Optional[Entry]:
+    """The entry of an application. One to quit may be gone: what has been uninstalled since may still run."""
+    # Imported when first needed: the one-file form compiles what it imports, at every start.
+    from . import applications
+
     try:
         return applications.find(app, environment, unlisted=True)
-    except applications.UnknownApplication:
-        return None
+    except applications.UnknownApplication as error:
+        if may_be_gone:
+            return None
+        raise _NoApplication(str(error), error.facts) from None
+    except applications.ApplicationError as error:
+        raise _NoApplication(str(error), error.facts) from None
+
+
+def _parse_keys(keys: str) -> Any:
+    from .keyboard import parse_keys
+
+    return parse_keys(keys)

@@ -17,6 +17,8 @@ from .x11 import Connection
 
 #: Seconds of ``timeout`` that a process told to end (SIGTERM) gets before it is killed.
 _POLITE_SHARE = 0.5
+#: Seconds that what started an application gets to end after it.
+_WRAPPER_PATIENCE = 0.3
 #: Seconds killed processes are waited for: the kernel may take its time, but not for ever.
 _KILL_PATIENCE = 5.0
 
@@ -48,8 +50,7 @@ def quit_application(
     """
     if (app is None) == (window is None):
         raise ValueError("quit takes either app or window")
-    launches = _launches(conn, display, app, window, entry)
-    owned = [_Launch(record) for record in launches]
+    owned = _launches(conn, display, app, window, entry)
     wanted = _windows(conn, owned, app, window, entry)
     label = f"window {window}" if app is None else (entry.name if entry is not None else app)
     alive = [launch for launch in owned if launch.alive]
@@ -73,9 +74,12 @@ def quit_application(
             " take a picture, or quit it with force if it was launched here",
             windows=result.open,
         )
-    # An application that is opened again while it still ends often refuses to start, so its end is waited for too.
+    # An application that is opened again while it still ends often refuses to start. The windows' own processes are
+    # waited for, and what is left (a crash reporter, a tray) for a moment.
+    owners = {pid for one in wanted for pid in one.pids} & {pid for launch in alive for pid in launch.processes()}
+    _wait_for_end(owners, max(0.0, deadline - time.monotonic()))
     for launch in alive:
-        launch.wait(max(0.0, deadline - time.monotonic()))
+        launch.wait(min(_WRAPPER_PATIENCE, max(0.0, deadline - time.monotonic())))
     answer: Dict[str, Any] = {"outcome": "closed", "windows": [one.id for one in wanted]}
     if any(launch.alive for launch in alive):
         answer["running"] = True
@@ -118,7 +122,7 @@ class _Launch:
         try:
             # The descriptor holds on to one process, so that what is read now is of the one that gets the signal.
             below = self.keeper_alive and self.keeper in launched_process.ancestors(pid)
-            if below or (self.mark and launched_process.state_mark(pid) == self.mark):
+            if below or (self.mark and launched_process.launch_of(pid) == self.mark):
                 for one in (number, signal.SIGCONT):  # a stopped process takes no SIGTERM
                     if descriptor is None:
                         os.kill(pid, one)
@@ -144,14 +148,24 @@ class _Launch:
 
 def _launches(
     conn: Connection, display: str, app: Optional[str], window: Optional[int], entry: Optional[Entry]
-) -> List[Dict[str, Any]]:
-    records = state.launched(display)
-    if app is not None:
-        asked = {app.casefold(), (entry.id if entry is not None else app).casefold()}
-        return [one for one in records if {str(one.get(key)).casefold() for key in ("id", "name")} & asked]
-    assert window is not None
-    facts = windows.get_window(conn, window)
-    return [one for one in records if _Launch(one).owns(facts)]
+) -> List[_Launch]:
+    """The launches that are meant, of those of which a process or a window is left; the others are forgotten."""
+    facts = windows.get_window(conn, window) if window is not None else None
+    left = launched_process.marks() | {one.launch_mark for one in windows.read_all(conn)}
+    found = []
+    for record in state.launched(display):
+        launch = _Launch(record)
+        if not launch.keeper_alive and launch.mark not in left:
+            state.forget_launched(display, launch.keeper, launch.start_time)
+        elif facts is not None:
+            if launch.owns(facts):
+                found.append(launch)
+        else:
+            assert app is not None
+            asked = {app.casefold(), (entry.id if entry is not None else app).casefold()}
+            if {str(record.get(key)).casefold() for key in ("id", "name")} & asked:
+                found.append(launch)
+    return found
 
 
 def _windows(
@@ -164,9 +178,15 @@ def _windows(
     shown = [one for one in windows.read_all(conn) if one.type not in ("desktop", "dock", "notification")]
     mine = [one for one in shown if any(launch.owns(one) for launch in owned)]
     if mine:
-        return mine
+        return _without_dialogs(mine)
     names = {app.casefold()} | (names_of(entry) if entry is not None else set())
-    return [one for one in shown if names & set(one.names)]
+    return _without_dialogs([one for one in shown if names & set(one.names)])
+
+
+def _without_dialogs(found: List[Window]) -> List[Window]:
+    """Leave out what belongs to another of the windows: closing a question is answering it."""
+    ids = {one.id for one in found}
+    return [one for one in found if one.transient_for not in ids]
 
 
 def _forget(display: str, owned: List[_Launch]) -> None:

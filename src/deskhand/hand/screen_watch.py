@@ -55,6 +55,8 @@ class ScreenWatch:
         self._damage = damage.create(conn, conn.root, damage.BOUNDING_BOX) if damage.available(conn) else 0
         self._subscription = conn.subscribe(self._take)
         if self._damage:
+            screen.size()  # a round trip: at first all of the screen is reported as damaged
+            self._dirty = None
             damage.subtract(conn, self._damage)
         self._take_base(screen.capture())
 
@@ -159,6 +161,7 @@ class ScreenWatch:
             except RequestFailed:
                 continue  # gone again
             rect = (geometry.x, geometry.y, geometry.width, geometry.height)
+            self.mapped = [mapped for mapped in self.mapped if mapped.window != event["window"]]
             self.mapped.append(Mapped(event["window"], mapped_at, bool(event["override_redirect"]), rect))
 
     def _note(self, now: float, rects: List[Rect], caret: bool) -> bool:

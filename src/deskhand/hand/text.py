@@ -18,7 +18,7 @@ from .errors import ActionFailed, RequestFailed
 from .focus import FocusTarget, client_of, keyboard_target, top_level_of
 from .held import KEY, Ledger
 from .held_keys import LiftedKeys
-from .keymap import Keymap, Position
+from .keymap import Keymap, Position, check_no_key_is_dropped
 from .ping import Pings
 from .x11 import Connection, core, xkb, xtest
 
@@ -97,6 +97,7 @@ class TextTyping:
         self._deadline = default_deadline(text) if deadline is None else deadline
         self._target = keyboard_target(self._conn)
         self._keymap = Keymap.read(self._conn)
+        check_no_key_is_dropped(self._conn)
         strokes = self._strokes(text)
         missing = {stroke.keysym for stroke in strokes if stroke.place is None}
         confirmed = True
@@ -163,9 +164,19 @@ class TextTyping:
             lent = dict(zip(wanted, loan.lend(wanted)))
             answered = self._barrier(0)
         places = [stroke.place or lent[stroke.keysym] for stroke in batch]
-        codes_used = {place.keycode for place in places}
-        codes_used.update(code for place in places for code in self._keymap.shift_keys(place.modifiers))
-        with self._ledger.covering([(KEY, code) for code in sorted(codes_used)]):
+        try:
+            self._send(batch, places, loan)
+        except ActionFailed:
+            if wanted:
+                # What was sent must be read with the map it was sent for, before that goes back.
+                settle_input(self._conn, self._pings, self._target, len(batch), 1.0)
+            raise
+        return self._barrier(len(batch)) and answered if wanted else True
+
+    def _send(self, batch: List[Stroke], places: List[Position], loan: KeyboardLoan) -> None:
+        codes = {place.keycode for place in places}
+        codes.update(code for place in places for code in self._keymap.shift_keys(place.modifiers))
+        with self._ledger.covering([(KEY, code) for code in sorted(codes)]):
             for start in range(0, len(batch), _CHUNK):
                 if self._done:
                     self._check_progress()
@@ -175,7 +186,6 @@ class TextTyping:
                 self._done = batch[min(start + _CHUNK, len(batch)) - 1].end
             self._hold_exactly([])
             self._conn.sync()
-        return self._barrier(len(batch)) and answered if wanted else True
 
     def _press(self, place: Position, borrowed: bool, loan: KeyboardLoan) -> None:
         # A key with one group is read in it whatever the keyboard's group is, as is a borrowed one.

@@ -2,9 +2,9 @@
 ``computer_toolset_20260801``, whose verbs are tool calls of their own, several a turn.
 
 Read in the ``anthropic`` SDK 2.14.0: ``types/beta/beta_computer_*_input.py`` (the fields of each verb),
-``types/beta/beta_tool_computer_use_*_param.py``, ``lib/tools/_toolsets`` (what the model reads after each verb, the text
-for calls that were not run, which verbs want a person's yes). The older tools' verbs have no types there: Claude API
-documentation, Computer use tool, Available actions.
+``types/beta/beta_tool_computer_use_*_param.py``, ``lib/tools/_toolsets`` (what the model reads after each verb, the
+text for calls that were not run, which verbs want a person's yes). The older tools' verbs have no types there: Claude
+API documentation, Computer use tool, Available actions.
 
 Positions are pixels of the last picture of the whole screen; a ``zoom`` does not change that. ``scroll_amount`` counts
 notches.
@@ -20,11 +20,11 @@ from deskhand.backends.base import Outcome
 from deskhand.errors import BatchRefused
 from deskhand.hand.coordinates import Space
 from deskhand.pictures import ANTHROPIC, ANTHROPIC_HIGH_RESOLUTION, Limits, Size
-from deskhand.vendors.base import (
-    Action, Adapter, Ask, Turn, Verb, Verbs, drag_from_pointer, media_type, modifiers, plain, scroll_by,
-)  # fmt: skip
-from deskhand.vendors.fields import Fields
+from deskhand.vendors.base import Adapter, Ask, Turn
+from deskhand.vendors.chat import media_type
+from deskhand.vendors.fields import Fields, plain
 from deskhand.vendors.results import CallResult
+from deskhand.vendors.verbs import Action, Verb, Verbs, drag_from_pointer, modifiers, scroll_by
 
 #: What the API documents for a call that was not run, word for word (SDK, lib/tools/_toolsets/_runnable.py, HALT_TEXT).
 HALTED = "Not executed: an earlier computer action in this turn failed."
@@ -327,7 +327,7 @@ def _blocks(reply: Any) -> list[dict[str, Any]]:
     """The content blocks of a message, or of a list of them."""
     value = plain(reply)
     if isinstance(value, dict):
-        value = value["content"] if "content" in value else [value]
+        value = value.get("content", [value])
     if isinstance(value, str):
         return [{"type": "text", "text": value}]
     return [block for block in value if isinstance(block, dict)] if isinstance(value, list) else []

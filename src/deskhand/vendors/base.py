@@ -10,11 +10,10 @@ imported here.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from deskhand.backends.base import Outcome
 from deskhand.errors import ActionError, BatchRefused
@@ -23,52 +22,11 @@ from deskhand.hand.envelope import parse_action
 from deskhand.hand.key_names import parse_chord
 from deskhand.hand.text import check_text
 from deskhand.pictures import Limits, Size, picture_size
-from deskhand.vendors.fields import Fields, plain
+from deskhand.vendors.fields import Fields
 from deskhand.vendors.results import CallResult, Part, call_results, without_index
+from deskhand.vendors.verbs import Action, Verbs
 
-Action = dict[str, Any]
 MAX_ACTIONS = 100
-
-
-@dataclass(frozen=True)
-class Verb:
-    """One thing a vendor's model can ask for.
-
-    ``gives`` names the actions it may become, ``takes`` its fields as the vendor calls them (``?`` may be left out).
-    """
-
-    name: str
-    read: Callable[[Any, Fields], list[Action]]
-    gives: tuple[str, ...]
-    takes: str
-    note: str
-
-
-class Verbs(dict[str, Verb]):
-    """A vendor's verbs by name."""
-
-    def add(self, *names: str, gives: str, takes: str = "") -> Callable[[Any], Any]:
-        """Decorate the function that reads the fields of these verbs; its docstring is the note in the table."""
-
-        def add(read: Callable[[Any, Fields], list[Action]]) -> Callable[[Any, Fields], list[Action]]:
-            note = " ".join((read.__doc__ or "").split())
-            for name in names:
-                self[name] = Verb(name, read, tuple(gives.split()), takes, note)
-            return read
-
-        return add
-
-    def named(self, name: Any, tool: str) -> Verb:
-        """Raises BatchRefused with the nearest names when there is no such verb."""
-        import difflib
-
-        if isinstance(name, str) and name in self:
-            return self[name]
-        if not isinstance(name, str):
-            raise BatchRefused(f"the call of {tool} names no action: use one of {', '.join(self)}")
-        near = difflib.get_close_matches(name[:60], list(self), 1, 0.6)
-        which = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(self)}"
-        raise BatchRefused(f"{tool} has no action {name[:60]!r}: {which}")
 
 
 @dataclass(frozen=True)
@@ -256,8 +214,9 @@ class Adapter(ABC):
 
         for step in steps:
             if len(step.actions) > MAX_ACTIONS:
+                count = len(step.actions)
                 raise BatchRefused(
-                    f"{step.verb}: it comes to {len(step.actions)} actions and {MAX_ACTIONS} is the most: send it in parts",
+                    f"{step.verb}: it comes to {count} actions and {MAX_ACTIONS} is the most: send it in parts",
                     step.call,
                 )
             if len(actions) + len(step.actions) > MAX_ACTIONS:
@@ -269,135 +228,3 @@ class Adapter(ABC):
                 close()
         close()
         return parts
-
-
-class Acts(Protocol):
-    """What ``run_turn`` needs of a session."""
-
-    async def act(self, batch: Mapping[str, Any]) -> Outcome: ...
-
-    async def screenshot(self, **wish: Any) -> Outcome: ...
-
-
-Approve = Callable[[Ask], Awaitable[bool]]
-
-
-async def first_look(adapter: Adapter, session: Acts) -> Outcome:
-    """The picture a run begins with, in the size the model takes."""
-    outcome = await session.screenshot(**adapter.wish)
-    adapter.saw(outcome)
-    return outcome
-
-
-async def run_turn(
-    adapter: Adapter, reply: Any, session: Acts, approve: Approve | None = None
-) -> tuple[list[dict[str, Any]], Finish | None]:
-    """Do what a model's reply asks for: the vendor's results, and the end of the run when the reply held it.
-
-    What needs a person is asked of ``approve`` first, before anything is sent; without one it is declined.
-
-    Raises:
-        BackendError: The desktop was lost; how much was sent is not for the model to decide on.
-        SetupError: The desktop can not be reached, or can not do it.
-    """
-    try:
-        turn = adapter.read(reply)
-        for ask in turn.asks:
-            if approve is None or not await approve(ask):
-                raise BatchRefused(declined(ask), ask.call)
-    except BatchRefused as error:
-        look = await first_look(adapter, session) if adapter.needs_picture else None
-        return adapter.refuse(reply, error, look), None
-    outcomes: list[Outcome | ActionError] = []
-    for part in turn.parts:
-        try:
-            outcome = await session.act(part.envelope)
-        except ActionError as error:
-            outcomes.append(error)
-            break
-        outcomes.append(outcome)
-        adapter.saw(outcome)
-        if not outcome.ok:
-            break
-    failed = bool(outcomes) and not (isinstance(outcomes[-1], Outcome) and outcomes[-1].ok)
-    shown = any(isinstance(outcome, Outcome) and outcome.picture for outcome in outcomes[-1:])
-    look = await first_look(adapter, session) if adapter.needs_picture and not shown and turn.calls else None
-    return adapter.answer(turn, outcomes, look), None if failed else turn.finish
-
-
-def declined(ask: Ask) -> str:
-    """What the model reads when the person says no (the wording of the Anthropic SDK's ConfirmDeclinedError)."""
-    return f"The user did not grant permission to run '{ask.verb}'. Do not retry it unless the user asks you to."
-
-
-def modifiers(verb: str, chord: str | None) -> dict[str, Any]:
-    """The ``modifiers`` of an action from a chord to hold, such as ``"ctrl+shift"``; nothing when there is none.
-
-    Raises:
-        BatchRefused: A key is not known.
-    """
-    if not chord:
-        return {}
-    try:
-        return {"modifiers": parse_chord(chord)}
-    except ValueError as error:
-        raise BatchRefused(f"{verb}: {error}") from None
-
-
-def joined(keys: Sequence[str]) -> str:
-    """A list of keys as one chord; the plus key is spelt out, as ``+`` joins."""
-    return "+".join("plus" if key == "+" else key for key in keys)
-
-
-def scroll_by(direction: str, amount: float) -> dict[str, Any]:
-    """``dx`` or ``dy`` of a scroll towards ``up``, ``down``, ``left`` or ``right``."""
-    axis = "dy" if direction in ("up", "down") else "dx"
-    return {axis: amount if direction in ("down", "right") else -amount}
-
-
-def drag_from_pointer(x: float, y: float, button: str = "left") -> list[Action]:
-    """Press where the pointer is, and release at a position.
-
-    Two moves, the last one short: what is dragged onto must see the pointer come in before the release.
-    """
-    near = x - 1 if x >= 1 else x + 1
-    return [
-        {"action": "mouse_down", "button": button},
-        {"action": "move", "x": near, "y": y},
-        {"action": "move", "x": x, "y": y},
-        {"action": "mouse_up", "button": button},
-    ]
-
-
-def data_url(result: CallResult | Outcome) -> str | None:
-    """A picture as a ``data:`` address; None when there is none."""
-    import base64
-
-    picture = result.picture
-    return None if picture is None else f"data:{media_type(picture)};base64,{base64.b64encode(picture).decode()}"
-
-
-def media_type(picture: bytes) -> str:
-    """By the file's own first bytes (PNG, JPEG and WebP are what the hand makes)."""
-    if picture[:3] == b"\xff\xd8\xff":
-        return "image/jpeg"
-    return "image/webp" if picture[:4] == b"RIFF" else "image/png"
-
-
-def chat_message(text: str, picture: str | None) -> dict[str, Any]:
-    """A user message in the form of OpenAI's chat completions, which vLLM and most local servers speak."""
-    content: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": picture}}] if picture else []
-    content.append({"type": "text", "text": text})
-    return {"role": "user", "content": content}
-
-
-def code_block(text: str) -> str | None:
-    """What stands in the last fenced code block of a text; None without one."""
-    blocks = re.findall(r"```[ \t]*(?:python|py)?[ \t]*\n?(.*?)```", text, re.DOTALL)
-    return blocks[-1].strip() if blocks else None
-
-
-__all__ = [
-    "Acts", "Adapter", "Approve", "Ask", "CallResult", "Finish", "Part", "Step", "Turn", "Verb", "Verbs", "first_look",
-    "plain", "run_turn",
-]  # fmt: skip

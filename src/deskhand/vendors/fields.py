@@ -142,6 +142,6 @@ def _kind(value: Any) -> str:
         return f"the string {value[:40]!r}"
     if isinstance(value, (int, float)):
         return f"{value:g}"
-    return {list: f"a list of {len(value) if isinstance(value, list) else 0}", dict: "an object"}.get(
-        type(value), type(value).__name__
-    )
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return "an object" if isinstance(value, dict) else type(value).__name__

@@ -18,9 +18,11 @@ from typing import Any, ClassVar
 from deskhand.backends.base import Outcome
 from deskhand.errors import BatchRefused
 from deskhand.pictures import GOOGLE, Limits, Size
-from deskhand.vendors.base import Action, Adapter, Ask, Turn, Verbs, joined, media_type, plain, scroll_by
-from deskhand.vendors.fields import Fields
+from deskhand.vendors.base import Adapter, Ask, Turn
+from deskhand.vendors.chat import media_type
+from deskhand.vendors.fields import Fields, plain
 from deskhand.vendors.results import CallResult
+from deskhand.vendors.verbs import Action, Verbs, joined, scroll_by
 
 DIRECTIONS = ("up", "down", "left", "right")
 NOT_EXECUTED = "Not executed: an earlier action in this turn failed."
@@ -110,12 +112,13 @@ def _scroll(adapter: Gemini, fields: Fields) -> list[Action]:
     if fields.has("magnitude_in_wheel_clicks"):
         if fields.has("magnitude_in_pixels"):
             raise fields.refusal("magnitude_in_pixels and magnitude_in_wheel_clicks are both given: give one")
-        return [{"action": "scroll", **at, **scroll_by(direction, fields.integer("magnitude_in_wheel_clicks", 3, 1, 100))}]
+        notches = fields.integer("magnitude_in_wheel_clicks", low=1, high=100)
+        return [{"action": "scroll", **at, **scroll_by(direction, notches)}]
     pixels = fields.number("magnitude_in_pixels", 300, 1, 10_000)
     return [{"action": "scroll", **at, **scroll_by(direction, pixels), "unit": "pixels"}]
 
 
-# -- the browser's own, which act on the browser that has the focus -----------------------------------------------------
+# -- the browser's own, which act on the browser that has the focus ----------------------------------------------------
 
 BROWSER.update(DESKTOP)
 
@@ -209,14 +212,12 @@ def _scroll_at(adapter: Gemini, fields: Fields) -> list[Action]:
     return [{"action": "scroll", **at, **scroll_by(direction, max(1, min(10_000, pixels))), "unit": "pixels"}]
 
 
+@BROWSER.add("drag_and_drop", gives="drag", takes="start_x start_y end_x end_y")
 def _browser_drag(adapter: Gemini, fields: Fields) -> list[Action]:
+    """or, older: `x y destination_x destination_y`"""
     if not fields.has("destination_x") and not fields.has("destination_y"):
         return _drag(adapter, fields)
     return _drag_between(fields, ("x", "y"), ("destination_x", "destination_y"))
-
-
-_browser_drag.__doc__ = "or, older: x y destination_x destination_y"
-BROWSER.add("drag_and_drop", gives="drag", takes="start_x start_y end_x end_y")(_browser_drag)
 
 
 def _drag_between(fields: Fields, start: tuple[str, str], end: tuple[str, str]) -> list[Action]:
@@ -295,7 +296,8 @@ class Gemini(Adapter):
         for number, call in enumerate(calls):
             name, given = call.get("name"), call.get("args", call.get("arguments"))
             if self.environment == "desktop" and name in BROWSER and name not in DESKTOP:
-                raise BatchRefused(f"{name} is a browser's function, and this is a desktop: use {', '.join(DESKTOP)}", number)
+                known = ", ".join(DESKTOP)
+                raise BatchRefused(f"{name} is a browser's function, and this is a desktop: use {known}", number)
             decision = None
             if isinstance(given, dict):
                 decision = given.get("safety_decision")
@@ -306,12 +308,13 @@ class Gemini(Adapter):
         return Turn(calls, [step.verb for step in steps], self._parts(steps), asks, say=_text(plain(reply)))
 
     def results(self, turn: Turn, results: Sequence[CallResult], look: Outcome | None) -> list[dict[str, Any]]:
-        """One part (``function_response``) or step (``function_result``) for every call, each with the newest picture of
-        its batch, as in Google's own loops.
+        """One part (``function_response``) or step (``function_result``) for every call, each with the newest picture
+        of its batch, as in Google's own loops.
         """
         answers = []
         owner = {call: part for part in turn.parts for call in part.owners}
-        pictures = {id(owner[result.call]): result.picture for result in results if result.picture and result.call in owner}
+        shown = [result for result in results if result.picture and result.call in owner]
+        pictures = {id(owner[result.call]): result.picture for result in shown}
         for call, result in zip(turn.calls, results, strict=False):
             response: dict[str, Any] = {} if self.environment == "desktop" else {"url": self.url}
             if result.ok:
@@ -382,5 +385,5 @@ def _function_calls(value: Any) -> list[dict[str, Any]]:
 
 
 def _text(value: Any) -> str:
-    lines = [part["text"] for part in _content_parts(value) if isinstance(part.get("text"), str) and not part.get("thought")]
-    return "\n".join(lines)
+    parts = [part for part in _content_parts(value) if not part.get("thought")]
+    return "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))

@@ -16,9 +16,11 @@ from typing import Any
 from deskhand.backends.base import Outcome
 from deskhand.errors import BatchRefused
 from deskhand.pictures import OPENAI, OPENAI_PREVIEW
-from deskhand.vendors.base import Action, Adapter, Ask, Step, Turn, Verbs, data_url, joined, modifiers, plain
-from deskhand.vendors.fields import Fields
+from deskhand.vendors.base import Adapter, Ask, Step, Turn
+from deskhand.vendors.chat import data_url
+from deskhand.vendors.fields import Fields, plain
 from deskhand.vendors.results import CallResult
+from deskhand.vendors.verbs import Action, Verbs, joined, modifiers
 
 BUTTONS = {"left": "left", "right": "right", "wheel": "middle", "back": "back", "forward": "forward"}
 #: The action says not how long. OpenAI's sample loops take 1 to 2 s.
@@ -65,10 +67,9 @@ def _keypress(adapter: Adapter, fields: Fields) -> list[Action]:
 def _move(adapter: Adapter, fields: Fields) -> list[Action]:
     """`keys` held"""
     move = {"action": "move", **fields.at()}
-    keys = fields.take("keys", None)
-    if not keys:
+    chord = _chord(fields)
+    if chord is None:
         return [move]
-    chord = joined(fields.strings("keys"))
     return [{"action": "key_down", "keys": chord}, move, {"action": "key_up", "keys": chord}]
 
 
@@ -98,10 +99,13 @@ def _wait(adapter: Adapter, fields: Fields) -> list[Action]:
     return [{"action": "wait", "seconds": WAIT_SECONDS}]
 
 
+def _chord(fields: Fields) -> str | None:
+    """The keys held during an action; an empty list holds none."""
+    return None if fields.take("keys", []) == [] else joined(fields.strings("keys"))
+
+
 def _held(fields: Fields) -> dict[str, Any]:
-    if not fields.take("keys", None):
-        return {}
-    return modifiers(fields.verb, joined(fields.strings("keys")))
+    return modifiers(fields.verb, _chord(fields))
 
 
 class Computer(Adapter):
@@ -209,7 +213,8 @@ def _said(result: CallResult) -> str:
         return "Not executed: another computer call was refused, so nothing was sent."
     if result.status == "failed":
         done = sum(action["status"] == "ok" for action in result.actions)
-        before = f"action {done + 1} of {len(result.actions)} failed, the rest was not executed: " if result.actions else ""
+        total = len(result.actions)
+        before = f"action {done + 1} of {total} failed, the rest was not executed: " if total else ""
         return f"Error: {before}{result.text or 'it did not work'}"
     return result.text
 

@@ -3,7 +3,7 @@
 Allowed are imports of ``pyautogui`` and ``time``, and calls of the functions below with literal arguments, one a
 statement; anything else is refused with a sentence. Read in pyautogui 0.9.54, ``__init__.py`` (signatures, defaults,
 ``_normalizeXYArgs``, ``_normalizeButton``) and ``_pyautogui_x11.py`` (one press of a wheel button a click, positive up
-and right). A whole answer of ``DONE``, ``FAIL`` or ``WAIT`` is OSWorld's (mm_agents/prompts.py).
+and right). A last line of ``DONE``, ``FAIL`` or ``WAIT`` is OSWorld's (mm_agents/prompts.py).
 
 ``duration``, ``interval``, ``tween`` and ``PAUSE`` only say how fast, and the hand has a pace of its own.
 """
@@ -17,18 +17,16 @@ from typing import Any, ClassVar
 from deskhand.backends.base import Outcome
 from deskhand.errors import BatchRefused
 from deskhand.pictures import Limits, Size
-from deskhand.vendors.base import (
-    Action, Adapter, Finish, Step, Turn, Verbs, chat_message, code_block, data_url, drag_from_pointer, joined, plain,
-    scroll_by,
-)  # fmt: skip
+from deskhand.vendors.base import Adapter, Finish, Step, Turn
+from deskhand.vendors.chat import chat_message, code_block, data_url, reply_text, said
 from deskhand.vendors.fields import Fields
-from deskhand.vendors.qwen import said
+from deskhand.vendors.pyautogui_code import arguments, function_name, is_setting, read_import
 from deskhand.vendors.results import CallResult
+from deskhand.vendors.verbs import Action, Verbs, drag_from_pointer, joined, scroll_by
 
 #: OSWorld waits this long for WAIT (desktop_env.py, step, pause).
 WAIT_SECONDS = 2
 MAX_NOTCHES = 1000
-_PACE = ("interval", "duration", "tween", "logScreenshot", "_pause")
 _BUTTONS: dict[Any, str] = {"left": "left", "middle": "middle", "right": "right"} | {
     "primary": "left",
     "secondary": "right",
@@ -36,38 +34,12 @@ _BUTTONS: dict[Any, str] = {"left": "left", "middle": "middle", "right": "right"
     2: "middle",
     3: "right",
 }
-_CONSTANTS = {"LEFT": "left", "MIDDLE": "middle", "RIGHT": "right", "PRIMARY": "primary", "SECONDARY": "secondary"}
-
-VERBS = Verbs()
-#: The parameters of each function, in order; ``*`` takes the rest.
-SIGNATURES: dict[str, tuple[str, ...]] = {
-    "click": ("x", "y", "clicks", "interval", "button", "duration", "tween", "logScreenshot", "_pause"),
-    **dict.fromkeys(
-        ("leftClick", "rightClick", "middleClick"),
-        ("x", "y", "interval", "duration", "tween", "logScreenshot", "_pause"),
-    ),
-    **dict.fromkeys(
-        ("doubleClick", "tripleClick"),
-        ("x", "y", "interval", "button", "duration", "tween", "logScreenshot", "_pause"),
-    ),
-    **dict.fromkeys(
-        ("mouseDown", "mouseUp"), ("x", "y", "button", "duration", "tween", "logScreenshot", "_pause")
-    ),
-    "moveTo": ("x", "y", "duration", "tween", "logScreenshot", "_pause"),
-    **dict.fromkeys(("moveRel", "move"), ("xOffset", "yOffset", "duration", "tween", "logScreenshot", "_pause")),
-    "dragTo": ("x", "y", "duration", "tween", "button", "logScreenshot", "_pause", "mouseDownUp"),
-    **dict.fromkeys(
-        ("dragRel", "drag"),
-        ("xOffset", "yOffset", "duration", "tween", "button", "logScreenshot", "_pause", "mouseDownUp"),
-    ),
-    **dict.fromkeys(("scroll", "vscroll", "hscroll"), ("clicks", "x", "y", "logScreenshot", "_pause")),
-    **dict.fromkeys(("write", "typewrite"), ("message", "interval", "logScreenshot", "_pause")),
-    "press": ("keys", "presses", "interval", "logScreenshot", "_pause"),
-    **dict.fromkeys(("hotkey", "shortcut"), ("*",)),
-    **dict.fromkeys(("keyDown", "keyUp"), ("key", "logScreenshot", "_pause")),
-    "sleep": ("seconds",),
+_ENDINGS = {
+    "DONE": Finish("the model says that it is done"),
+    "FAIL": Finish("the model gave up", success=False),
 }
 
+VERBS = Verbs()
 _CLICKS = {
     "click": ("left", 1),
     "leftClick": ("left", 1),
@@ -80,11 +52,14 @@ _CLICKS = {
 
 @VERBS.add(*_CLICKS, gives="click", takes="x? y? clicks? button?")
 def _click(adapter: PyAutoGui, fields: Fields) -> list[Action]:
-    """`clicks` up to 3, in `click` only; `button` not in leftClick, rightClick, middleClick"""
+    """`clicks` (up to 3) in click only; `button` in click, doubleClick and tripleClick"""
     button, count = _CLICKS[fields.verb]
     at = adapter.position(fields)
-    count = fields.integer("clicks", count, 1, 3)
-    return [{"action": "click", **at, "button": _button(fields, button), "count": count}]
+    if fields.verb == "click":
+        count = fields.integer("clicks", 1, 1, 3)
+    if fields.verb in ("click", "doubleClick", "tripleClick"):
+        button = _button(fields, button)
+    return [{"action": "click", **at, "button": button, "count": count}]
 
 
 @VERBS.add("mouseDown", gives="mouse_down", takes="x? y? button?")
@@ -224,7 +199,7 @@ def _one_key(fields: Fields, key: str) -> str:
 
 
 class PyAutoGui(Adapter):
-    """Code in a reply's last fenced block, or the whole reply.
+    """Code in a reply's fenced blocks, or the whole reply.
 
     Args:
         screen: The root window's width and height in pixels.
@@ -257,14 +232,23 @@ class PyAutoGui(Adapter):
 
     def read(self, reply: Any) -> Turn:
         code = _code(reply)
-        ends = {"DONE": Finish("the model says that it is done"), "FAIL": Finish("the model gave up", success=False)}
         turn = Turn([{"text": code}], ["code"], say=code)
-        if code in ends:
-            turn.finish = ends[code]
-            return turn
-        if code == "WAIT":
-            turn.parts = self._parts([Step(0, "WAIT", [{"action": "wait", "seconds": WAIT_SECONDS}])])
-            return turn
+        before, _, last = ("\n" + code).rpartition("\n")
+        ending = _ENDINGS.get(last.strip())
+        if ending is not None:
+            turn.finish, code = ending, before.strip()
+        waits = last.strip() == "WAIT"
+        if waits:
+            code = before.strip()
+        actions = self._actions(code)
+        if waits:
+            actions.append({"action": "wait", "seconds": WAIT_SECONDS})
+        if not actions and turn.finish is None:
+            raise BatchRefused("the code does nothing: call a function such as pyautogui.click(100, 200)")
+        turn.parts = self._parts([Step(0, "code", actions)])
+        return turn
+
+    def _actions(self, code: str) -> list[Action]:
         try:
             tree = ast.parse(code)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -275,10 +259,7 @@ class PyAutoGui(Adapter):
         names: dict[str, str] = {}
         for statement in tree.body:
             actions += self._statement(statement, names)
-        if not actions:
-            raise BatchRefused("the code does nothing: call a function such as pyautogui.click(100, 200)")
-        turn.parts = self._parts([Step(0, "code", actions)])
-        return turn
+        return actions
 
     def results(self, turn: Turn, results: Sequence[CallResult], look: Outcome | None) -> list[dict[str, Any]]:
         """One user message of chat completions: the newest picture, and what has to be said."""
@@ -315,110 +296,28 @@ class PyAutoGui(Adapter):
         """The actions of one statement; ``names`` are the modules and functions imported so far."""
         where = f"line {statement.lineno}"
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
-            _import(statement, names, where)
+            read_import(statement, names, where)
             return []
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
             return []  # a text that explains the code
-        if isinstance(statement, ast.Assign) and _is_setting(statement):
+        if isinstance(statement, ast.Assign) and is_setting(statement):
             return []
         if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
             raise BatchRefused(f"{where}: only calls such as pyautogui.click(100, 200) are allowed, one a line")
         call = statement.value
-        name = _function(call.func, names, where)
-        given = _arguments(call, name, where)
+        name = function_name(call.func, names, where)
+        given = arguments(call, name, where)
         try:
             return self._step(0, name, given).actions
         except BatchRefused as error:
             raise BatchRefused(f"{where}: {error}", 0) from None
 
 
-def _import(statement: ast.Import | ast.ImportFrom, names: dict[str, str], where: str) -> None:
-    module = statement.module if isinstance(statement, ast.ImportFrom) else None
-    for alias in statement.names:
-        if module == "time" and alias.name == "sleep":
-            names[alias.asname or "sleep"] = "sleep"
-        elif isinstance(statement, ast.Import) and alias.name in ("pyautogui", "time"):
-            names[alias.asname or alias.name] = alias.name
-        else:
-            raise BatchRefused(f"{where}: only pyautogui and time can be imported, not {(module or alias.name)[:40]}")
-
-
-def _is_setting(statement: ast.Assign) -> bool:
-    """``pyautogui.PAUSE = 0.5`` and ``pyautogui.FAILSAFE = False``, which change nothing here."""
-    target = statement.targets[0]
-    return (
-        len(statement.targets) == 1
-        and isinstance(target, ast.Attribute)
-        and isinstance(target.value, ast.Name)
-        and target.attr in ("PAUSE", "FAILSAFE")
-        and isinstance(statement.value, ast.Constant)
-    )
-
-
-def _function(func: ast.expr, names: dict[str, str], where: str) -> str:
-    """The name of the function called: ``pyautogui.NAME``, ``time.sleep``, ``sleep``."""
-    if isinstance(func, ast.Name) and names.get(func.id) == "sleep":
-        return "sleep"
-    if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
-        module = names.get(func.value.id, func.value.id)
-        if module == "pyautogui" or (module == "time" and func.attr == "sleep"):
-            return func.attr
-    raise BatchRefused(f"{where}: {ast.unparse(func)[:60]} is not allowed: use the functions of pyautogui, and time.sleep")
-
-
-def _arguments(call: ast.Call, name: str, where: str) -> dict[str, Any]:
-    """The arguments by the names of their parameters, those that only say how fast left out."""
-    if name not in SIGNATURES:
-        return {}  # refused with its nearest names by the verbs
-    parameters = SIGNATURES[name]
-    values = [_literal(argument, where) for argument in call.args]
-    given: dict[str, Any] = {}
-    if parameters == ("*",):
-        if len(values) == 1 and isinstance(values[0], list):
-            values = values[0]
-        given["*"] = values
-    elif len(values) > len(parameters):
-        raise BatchRefused(f"{where}: {name} takes at most {len(parameters)} arguments, not {len(values)}")
-    else:
-        given = dict(zip(parameters, values, strict=False))
-    for keyword in call.keywords:
-        if keyword.arg is None:
-            raise BatchRefused(f"{where}: {name} can not take ** arguments here: write them out")
-        if keyword.arg in given:
-            raise BatchRefused(f"{where}: {name} got {keyword.arg} twice")
-        if keyword.arg != "tween":
-            given[keyword.arg] = _literal(keyword.value, where)
-    return {key: value for key, value in given.items() if key not in _PACE}
-
-
-def _literal(node: ast.expr, where: str) -> Any:
-    """A number, a text, a list of these, or one of pyautogui's constants for buttons."""
-    if isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, (str, int, float))):
-        return node.value
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-        value = _literal(node.operand, where)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return -value if isinstance(node.op, ast.USub) else value
-    if isinstance(node, (ast.List, ast.Tuple)):
-        return [_literal(item, where) for item in node.elts]
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in _CONSTANTS:
-        return _CONSTANTS[node.attr]
-    raise BatchRefused(
-        f"{where}: {ast.unparse(node)[:60]} is not a plain number or text: write every value out, without variables"
-    )
-
-
 def _code(reply: Any) -> str:
-    value = plain(reply)
-    if isinstance(value, dict):
-        if isinstance(value.get("choices"), list) and value["choices"]:
-            value = value["choices"][0]
-        value = value.get("message", value)
-        value = value.get("content") if isinstance(value, dict) else value
-    if not isinstance(value, str):
-        raise BatchRefused("the reply holds no code")
-    block = code_block(value)
-    code = value.strip() if block is None else block
+    """The fenced blocks of a reply, or the whole of it."""
+    text = reply_text(reply)
+    block = code_block(text) if text is not None else None
+    code = (text or "").strip() if block is None else block
     if not code:
         raise BatchRefused("the reply holds no code")
     return code

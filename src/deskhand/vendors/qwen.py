@@ -17,11 +17,11 @@ from typing import Any, ClassVar
 from deskhand.backends.base import Outcome
 from deskhand.errors import BatchRefused
 from deskhand.pictures import QWEN
-from deskhand.vendors.base import (
-    Action, Adapter, Finish, Turn, Verbs, chat_message, data_url, drag_from_pointer, joined, plain,
-)  # fmt: skip
-from deskhand.vendors.fields import Fields
+from deskhand.vendors.base import Adapter, Finish, Turn
+from deskhand.vendors.chat import chat_message, data_url, reply_text, said
+from deskhand.vendors.fields import Fields, plain
 from deskhand.vendors.results import CallResult
+from deskhand.vendors.verbs import Action, Verbs, drag_from_pointer, joined
 
 VERBS = Verbs()
 
@@ -134,8 +134,8 @@ TOOL: dict[str, Any] = {
                 },
                 "pixels": {
                     "type": "number",
-                    "description": "The amount of scrolling to perform. Positive values scroll up, negative values scroll"
-                    " down. Required only by `action=scroll` and `action=hscroll`.",
+                    "description": "The amount of scrolling to perform. Positive values scroll up, negative values"
+                    " scroll down. Required only by `action=scroll` and `action=hscroll`.",
                 },
                 "time": {"type": "number", "description": "The seconds to wait. Required only by `action=wait`."},
                 "status": {
@@ -182,7 +182,8 @@ class Qwen(Adapter):
                 raise BatchRefused("computer_use: its arguments must be a JSON object with an action", number)
             rest = {key: value for key, value in given.items() if key != "action"}
             steps.append(self._step(number, given.get("action"), rest))
-        return Turn(calls, [step.verb for step in steps], self._parts(steps), finish=self.finish, say=_say(plain(reply)))
+        say = re.sub(r"<tool_call>.*", "", reply_text(reply) or "", flags=re.DOTALL).strip()
+        return Turn(calls, [step.verb for step in steps], self._parts(steps), finish=self.finish, say=say)
 
     def results(self, turn: Turn, results: Sequence[CallResult], look: Outcome | None) -> list[dict[str, Any]]:
         """Messages of chat completions: a ``tool`` message for every tool call, then the newest picture as the user's;
@@ -201,17 +202,6 @@ class Qwen(Adapter):
         if lines or picture:
             messages.append(chat_message("\n".join(lines) or "The screen now:", picture))
         return messages
-
-
-def said(result: CallResult) -> str:
-    """What a model that reads plain text is told of one call."""
-    if result.ok:
-        return " ".join(["Done.", result.text]).strip()
-    told = {
-        "skipped": "Not executed: an earlier action failed.",
-        "not sent": "Not executed: another action was refused, so nothing was sent.",
-    }
-    return told.get(result.status) or f"Error: {result.text or 'it did not work'}"
 
 
 def _calls(value: Any) -> list[dict[str, Any]]:
@@ -252,12 +242,3 @@ def _parsed(text: str) -> dict[str, Any]:
     if not isinstance(value, dict) or value.get("name") != "computer_use":
         return {"arguments": None}
     return _named(value)
-
-
-def _say(value: Any) -> str:
-    if isinstance(value, dict):
-        if isinstance(value.get("choices"), list) and value["choices"]:
-            value = value["choices"][0]
-        value = value.get("message", value)
-        value = value.get("content") if isinstance(value, dict) else value
-    return re.sub(r"<tool_call>.*", "", value, flags=re.DOTALL).strip() if isinstance(value, str) else ""

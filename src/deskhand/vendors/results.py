@@ -75,7 +75,8 @@ def _carried_out(results: list[CallResult], part: Part, outcome: Outcome) -> Non
         if outcome.answer.get("settle") in ("timeout", "animating"):
             last.text = "The screen was still changing when the picture was taken."
     elif all(result["status"] == "ok" for result in outcome.results):
-        last.status, last.text = "failed", f"The actions were carried out, but {outcome.error or 'no picture was taken'}."
+        why = outcome.error or "no picture was taken"
+        last.status, last.text = "failed", f"The actions were carried out, but {why}."
 
 
 def _refused(results: list[CallResult], part: Part, error: ActionError) -> None:

@@ -17,10 +17,11 @@ from typing import Any, ClassVar
 from deskhand.backends.base import Outcome
 from deskhand.errors import BatchRefused
 from deskhand.pictures import UI_TARS, Limits, Size, resized_by_model
-from deskhand.vendors.base import Action, Adapter, Finish, Turn, Verbs, chat_message, data_url, joined, plain, scroll_by
+from deskhand.vendors.base import Adapter, Finish, Turn
+from deskhand.vendors.chat import chat_message, data_url, reply_text, said
 from deskhand.vendors.fields import Fields
-from deskhand.vendors.qwen import said
 from deskhand.vendors.results import CallResult
+from deskhand.vendors.verbs import Action, Verbs, joined, scroll_by
 
 DIRECTIONS = ("up", "down", "left", "right")
 SCROLL_NOTCHES = 5
@@ -132,7 +133,7 @@ class UiTars(Adapter):
 
     Args:
         screen: The root window's width and height in pixels.
-        positions: ``thousandths`` (1.0 and Doubao), or ``resized``: pixels of the picture as the model resizes it (1.5).
+        positions: ``thousandths`` (1.0, Doubao), or ``resized``: pixels of the picture as the model resizes it (1.5).
         limits: What pictures the model takes, when it is not the default.
     """
 
@@ -168,7 +169,8 @@ class UiTars(Adapter):
         self.finish = None
         whole = _reply_text(reply)
         if "Action:" not in whole:
-            raise BatchRefused("the reply holds no action: end it with a line such as Action: click(point='<point>1 2</point>')")
+            example = "Action: click(point='<point>1 2</point>')"
+            raise BatchRefused(f"the reply holds no action: end it with a line such as {example}")
         calls = self.calls(reply)
         if not calls:
             raise BatchRefused("nothing follows Action: name one, such as wait()")
@@ -193,15 +195,10 @@ class UiTars(Adapter):
 
 
 def _reply_text(reply: Any) -> str:
-    value = plain(reply)
-    if isinstance(value, dict):
-        if isinstance(value.get("choices"), list) and value["choices"]:
-            value = value["choices"][0]
-        value = value.get("message", value)
-        value = value.get("content") if isinstance(value, dict) else value
-    if not isinstance(value, str):
+    text = reply_text(reply)
+    if text is None:
         raise BatchRefused("the reply holds no text")
-    return value
+    return text
 
 
 def _pieces(text: str) -> list[str]:

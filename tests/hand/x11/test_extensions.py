@@ -204,15 +204,16 @@ def test_monitors(display: XServer, connection: Connection, theirs: Any) -> None
 
 
 def test_keyboard_state(connection: Connection, theirs: Any) -> None:
-    import xcffib.xkb
+    xcffib_xkb = pytest.importorskip("xcffib.xkb")
 
-    other = theirs(xcffib.xkb.key)
+    other = theirs(xcffib_xkb.key)
     other.UseExtension(1, 0).reply()
     xkb.use(connection)
 
     def compare() -> xkb.State:
-        ours, there = xkb.get_state(connection), other.GetState(xkb.CORE_KEYBOARD).reply()
-        assert ours == (
+        ours = xkb.get_state(connection)
+        there = other.GetState(xkb.CORE_KEYBOARD).reply()
+        assert tuple(ours) == (
             *(there.mods, there.baseMods, there.latchedMods, there.lockedMods),
             *(there.group, there.lockedGroup, there.baseGroup, there.latchedGroup),
         )
@@ -245,7 +246,6 @@ def test_keyboard_map_agrees_with_the_core_map(connection: Connection) -> None:
         if key.groups and key.groups[0]:
             assert core_map[keycode - 8][0] == key.groups[0][0]
             checked += 1
-        assert len(key.groups) == len(key.types)
         for group, kind in zip(key.groups, key.types):  # noqa: B905 (Python 3.9)
             levels = found.types[kind].levels.values()
             assert all(0 <= level < max(1, len(group)) for level in levels)

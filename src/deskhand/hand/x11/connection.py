@@ -68,6 +68,8 @@ class Connection:
         self.setup: Setup
         self.screen: Screen
         self.cookie_note = ""
+        #: The cookie file it was opened with; None for the default one.
+        self.xauthority: Optional[str] = None
 
     # -- opening and closing ------------------------------------------------------------------------------------
 
@@ -89,6 +91,7 @@ class Connection:
         deadline = time.monotonic() + timeout
         self = cls(connect(name, timeout))
         self.cookie_note = note
+        self.xauthority = xauthority
         try:
             self._set_up(cookie, deadline)
             if not 0 <= name.screen < len(self.setup.screens):
@@ -101,7 +104,10 @@ class Connection:
         return self
 
     def close(self) -> None:
-        """End the connection; the server frees everything it held for us. Calling it again does nothing."""
+        """End the connection; the server frees everything it held for us. Calling it again does nothing.
+
+        A server may drop what it has not read by then: ``sync`` first where that matters.
+        """
         self._wire.close()
         self._subscribers.clear()
 

@@ -10,6 +10,8 @@ from .connection import Connection, Extension
 
 #: XkbUseCoreKbd: the device the core protocol calls the keyboard.
 CORE_KEYBOARD = 0x100
+#: Boolean controls (section 10, Keyboard Controls).
+SLOW_KEYS, BOUNCE_KEYS = 2, 4
 
 
 class State(NamedTuple):
@@ -82,6 +84,14 @@ def get_state(conn: Connection) -> State:
         "=BBBBBBhh", data, 8
     )
     return State(mods, base, latched, locked, group, locked_group, base_group, latched_group)
+
+
+def enabled_controls(conn: Connection) -> int:
+    """XkbGetControls: the boolean controls that are on, as bits."""
+    extension = conn.extension("XKEYBOARD")
+    assert extension is not None
+    (controls,) = struct.unpack_from("=I", conn.call(extension.major, 6, struct.pack("=H2x", CORE_KEYBOARD)), 56)
+    return int(controls)
 
 
 def latch_lock_state(
