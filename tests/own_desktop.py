@@ -17,6 +17,9 @@ def applications(tmp_path: Path) -> Path:
     """A data directory of the test's own, with nothing in it: the user's, which comes first."""
     directory = tmp_path / "data" / "applications"
     directory.mkdir(parents=True)
+    (tmp_path / "system").mkdir()
+    # Without a theme openbox ends.
+    (tmp_path / "system" / "themes").symlink_to("/usr/share/themes")
     return directory
 
 

@@ -10,8 +10,8 @@ What differs from S150, each with a switch so that the study can say what it buy
   ``content`` at least, after what may load something.
 - a throbber (a tiny place that changes again and again) promises more: ``throbber``, and it is no animation that one
   stops waiting for.
-- thin upright lines (scroll bars that fade; carets of any height) and specks of a few pixels do not count; what is tiny
-  but not upright does, as it may be a throbber.
+- of what is as small as a caret only what is upright, or a speck of a few pixels, does not count: the rest may be a
+  throbber. After a scroll, thin upright strips do not count: scroll bars that fade.
 - places that changed again and again *before* the action are ambient: changes inside them do not count.
 - windows mapped outside of the screen have nothing to paint.
 """
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .measures import regions
-from .policies import SCREEN, Mapped, is_animation, is_unpainted, mapped_windows, pointer_busy
+from .policies import SCREEN, Mapped, is_animation, is_caret, is_unpainted, mapped_windows, pointer_busy
 from .simulator import Seen, Verdict
 from .traces import TILE, Frame
 
@@ -33,7 +33,7 @@ AMBIENT_CHANGES, AMBIENT_AREA = 3, 0.02
 AMBIENT_MARGIN = 4
 THROBBER_SIZE, THROBBER_MEMORY = 16, 0.5
 SPECK_PIXELS = 8
-LINE_WIDTH, LINE_HEIGHT, SCROLL_BAR_WIDTH = 4, 8, 16
+UPRIGHT_HEIGHT, SCROLL_BAR_WIDTH = 8, 16
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Adapted:
     unanswered: float = 0.100
     hover: float = 0.300
     unpainted: float = 0.400
-    lines: bool = True
+    scroll_bars: bool = True
     ambient: bool = True
     margin: float = 1.0
 
@@ -92,14 +92,13 @@ class Adapted:
         return max(frames[-1].time + max(quiet, self.hover if hovering else 0.0), handled)
 
     def _counts(self, frame: Frame, action: str, places: Sequence[Box]) -> bool:
-        if frame.pixels <= SPECK_PIXELS or any(_inside(frame.box, place) for place in places):
+        if any(_inside(frame.box, place) for place in places):
             return False
         _x, _y, width, height = frame.box
-        upright = height >= LINE_HEIGHT and height >= 2 * width
-        caret = upright and width <= LINE_WIDTH and height <= 40
-        if not self.lines:
-            return not caret
-        return not (upright and width <= (SCROLL_BAR_WIDTH if action == "scroll" else LINE_WIDTH))
+        upright = height >= UPRIGHT_HEIGHT and height >= 2 * width
+        if is_caret(frame) and (upright or frame.pixels <= SPECK_PIXELS):
+            return False
+        return not (self.scroll_bars and action == "scroll" and upright and width <= SCROLL_BAR_WIDTH)
 
 
 def is_throbber(frames: Sequence[Frame]) -> bool:

@@ -179,10 +179,10 @@ def record(hand: Hand, display: str, xauthority: str | None, kind: str, what: st
         recording.wait(AFTER + 0.1)
     finally:
         recording.stop()
-    return {"name": kind, "what": what, "act": round(last - began, 4), **_as_record(recording, last)}
+    return {"name": kind, "what": what, "act": round(last - began, 4), **_as_record(recording, began, last)}
 
 
-def _as_record(recording: Recording, last: float) -> dict[str, Any]:
+def _as_record(recording: Recording, began: float, last: float) -> dict[str, Any]:
     def since(row: Sequence[Any]) -> list[Any]:
         return [round(row[0] - last, 4), *row[1:]]
 
@@ -198,7 +198,7 @@ def _as_record(recording: Recording, last: float) -> dict[str, Any]:
         "tgt": recording.target or 0,
         "class": recording.window_class,
         "frames": [frame for frame in frames if frame.time >= 0],
-        "before": [frame._replace(tiles=(), contents=()) for frame in frames if frame.time < 0],
+        "before": [frame._replace(tiles=(), contents=()) for frame in frames if frame.time < began - last],
         "base": [touched, differences.numbers(at_the_action.data, touched)],
         "dmg": [since(row) for row in recording.damage if row[0] >= last],
         "ev": [since(row) for row in recording.events if row[0] >= last - 0.001],

@@ -126,11 +126,12 @@ def _type(word: str, application: str, text: str, hand: Hand) -> Iterator[int]:
     _do(hand, {"action": "type", "text": text})
 
 
-def _menu_by_key(hand: Hand) -> Iterator[int]:
+def _key(word: str, application: str, keys: str, hand: Hand) -> Iterator[int]:
+    """A key that opens a menu or a dialog, which the next scenario closes."""
     _leave_menus(hand)
-    _window(hand, "mousepad", "mousepad")
+    _window(hand, word, application)
     yield _focus(hand)
-    _do(hand, {"action": "key", "keys": "alt+f"})
+    _do(hand, {"action": "key", "keys": keys})
     _ESCAPES.append(hand)
 
 
@@ -180,7 +181,10 @@ def _on(act: Callable[..., Iterator[int]], path: str) -> Callable[[str], Act]:
 SCENARIOS = {
     "apps-menu": Scenario("click", _fixed(_apps_menu)),
     "mp-type": Scenario("type", _fixed(_type, "mousepad", "mousepad", "words ")),
-    "mp-altf": Scenario("key", _fixed(_menu_by_key)),
+    "mp-altf": Scenario("key", _fixed(_key, "mousepad", "mousepad", "alt+f")),
+    "mp-open": Scenario("key", _fixed(_key, "mousepad", "mousepad", "ctrl+o")),
+    "mp-about": Scenario("key", _fixed(_key, "mousepad", "mousepad", "ctrl+h")),
+    "th-new": Scenario("key", _fixed(_key, "thunar", "thunar", "ctrl+n")),
     "xt-ls": Scenario("type", _fixed(_type, "xterm", "debian-xterm", "ls /\n")),
     "xt-slow": Scenario("type", _fixed(_type, "xterm", "debian-xterm", "sleep 0.7; ls /\n")),
     "xt-pause": Scenario("type", _fixed(_type, "xterm", "debian-xterm", "ls /; sleep 0.5; ls /etc; sleep 0.5; date\n")),

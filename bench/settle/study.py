@@ -33,7 +33,7 @@ WITHOUT = (
     replace(ADAPTED, name="no rule for terminals' quiet", terminal=None),
     replace(ADAPTED, name="no throbber rule", throbber=0.0),
     replace(ADAPTED, name="no rule for content processes", content=0.0),
-    replace(ADAPTED, name="scroll bars count", lines=False),
+    replace(ADAPTED, name="scroll bars count", scroll_bars=False),
     replace(ADAPTED, name="unpainted windows not waited for", unpainted=0.0),
     replace(ADAPTED, name="no longer wait after a move", hover=0.0),
     replace(ADAPTED, name="no time for a first change", first_change=0.0),

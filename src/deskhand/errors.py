@@ -5,6 +5,7 @@
     DeskhandError
     ├── SetupError            whoever runs us can put it right
     │   ├── NoDisplay           no X server answers there, or it refuses us
+    │   ├── DesktopInUse        another session has the desktop; nothing was sent
     │   └── Unsupported         this display or desktop can not do it
     ├── ActionError           the model can try another way
     │   ├── BatchRefused        preflight found an error; nothing was sent
@@ -28,6 +29,7 @@ from deskhand.hand.errors import (
     BatchRefused,
     CaptureFailed,
     DeskhandError,
+    DesktopInUse,
     DisplayLost,
     DisplayTimeout,
     NoDisplay,
@@ -44,6 +46,7 @@ __all__ = [
     "BudgetSpent",
     "CaptureFailed",
     "DeskhandError",
+    "DesktopInUse",
     "DisplayLost",
     "DisplayTimeout",
     "NoDisplay",

@@ -138,9 +138,6 @@ def test_a_display_that_dies() -> None:
             await backend.act({"actions": [{"action": "move", "x": 1, "y": 1}, {"action": "wait", "seconds": 60}]})
         assert caught.value.sent == "unknown"
         assert [r["status"] for r in caught.value.facts["answer"]["results"]] == ["ok", "failed"]
-        with pytest.raises(NoDisplay) as refused:
-            await backend.act(MOVE)
-        assert refused.value.sent == "none"
         await backend.aclose()
 
     async def run() -> None:
@@ -152,6 +149,17 @@ def test_a_display_that_dies() -> None:
                 await until(lambda: window.all("motion"))
             os.kill(server.pid, 15)
             await task
+
+    asyncio.run(run())
+
+
+def test_a_display_that_is_not_there() -> None:
+    async def run() -> None:
+        backend = LocalDisplay(":987")
+        with pytest.raises(NoDisplay) as refused:
+            await backend.act(MOVE)
+        assert refused.value.sent == "none"
+        await backend.aclose()
 
     asyncio.run(run())
 

@@ -28,6 +28,37 @@ def test_a_recorded_action_is_waited_for(policy: Policy, kind: str) -> None:
     assert steady(recording) <= waited < 2.0
 
 
+@pytest.mark.parametrize(
+    ("kind", "s150_is_right"),
+    [
+        ("ff-page-gap", True),  # 92 ms between the address bar that closes and the page
+        ("ff-img1500", False),  # a throbber for a second and a half: S150 takes it for an animation
+        ("xt-late-paint", False),  # the shell is back 22 ms before its output is painted; a clock is cut out
+    ],
+)
+def test_recordings_that_the_values_were_not_fitted_to(kind: str, s150_is_right: bool) -> None:
+    recording = recorded(kind)
+    assert cosmetic(recording, 2.0)
+    assert cosmetic(recording, replay(ADAPTED, recording).waited)
+    assert cosmetic(recording, replay(S150, recording).waited) is s150_is_right
+
+
+def test_a_recorded_spinner_that_turned_before_is_ambient() -> None:
+    recording = recorded("ff-ambient")
+    verdict = replay(ADAPTED, recording)
+    assert verdict.outcome == "settled"
+    assert 0.035 < verdict.waited < 0.3  # the typed words are there at 0.034
+    assert replay(S150, recording).outcome == "animating"
+
+
+def test_what_no_policy_knows() -> None:
+    """With reduced motion the browser's throbber stands still: nothing on the screen says that an image is coming."""
+    recording = recorded("ff-still-throbber")
+    assert cosmetic(recording, 2.0)
+    for policy in (S150, ADAPTED):
+        assert not cosmetic(recording, replay(policy, recording).waited)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_adapted_policy_never_waits_longer_there(kind: str) -> None:
     assert replay(ADAPTED, recorded(kind)).waited <= replay(S150, recorded(kind)).waited + 0.001
@@ -152,9 +183,12 @@ def test_a_browser_keeps_its_quiet_after_what_may_load_something() -> None:
     ("box", "pixels", "action", "counts"),
     [
         ((100, 100, 1, 18), None, "key", False),  # a caret
-        ((100, 100, 4, 200), None, "key", False),  # a tall one, or a scroll bar
+        ((100, 100, 2, 40), None, "key", False),  # a tall one
+        ((100, 100, 2, 41), None, "key", True),
         ((100, 100, 5, 4), 14, "key", True),  # a throbber's arc
+        ((100, 100, 4, 4), 14, "key", True),
         ((100, 100, 3, 2), 6, "key", False),  # a speck
+        ((100, 100, 6, 1), 6, "key", True),
         ((100, 100, 12, 60), None, "key", True),
         ((100, 100, 12, 60), None, "scroll", False),  # a scroll bar
         ((100, 100, 60, 12), None, "key", True),

@@ -31,9 +31,7 @@ def stock() -> list[Trace]:
 @pytest.mark.parametrize(
     ("seconds", "is_near", "is_cosmetic"), [(0.5, 71, 77), (1.0, 89, 95), (1.5, 95, 101), (2.0, 101, 101)]
 )
-def test_fixed_waits_on_the_full_recordings(
-    stock: list[Trace], seconds: float, is_near: int, is_cosmetic: int
-) -> None:
+def test_fixed_waits_on_the_full_recordings(stock: list[Trace], seconds: float, is_near: int, is_cosmetic: int) -> None:
     row = study.evaluate(Fixed(seconds), stock)
     assert (len(stock), row.near, row.cosmetic) == (102, is_near, is_cosmetic)
 

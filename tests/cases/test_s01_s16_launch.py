@@ -124,10 +124,10 @@ def test_s16_without_any_terminal_the_error_names_what_is_missing(
     for name in ("sh", "sleep", "openbox"):
         path = next(p for p in (f"/usr/bin/{name}", f"/bin/{name}") if os.path.exists(p))
         (tmp_path / "bin" / name).symlink_to(path)
-    server = replace(display, env=own(display, applications, PATH=str(tmp_path / "bin")))
+    server = replace(display, env=own(display, applications))
     make_entry(applications, "term", f'sh -c "touch {tmp_path}/ran"', "Terminal=true")
-    # The window manager is what tells of the desktop's environment.
-    with window_manager(replace(server, env={**server.env, "PATH": f"{tmp_path}/bin"})):
+    # The window manager's environment is the desktop's.
+    with window_manager(replace(server, env={**server.env, "PATH": str(tmp_path / "bin")})):
         answer = deskhand(server, "launch", "term", "--json")
     assert answer.status in (2, 3)
     assert (answer.json["sent"], answer.json["ok"]) == ("none", False)

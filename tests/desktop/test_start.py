@@ -263,7 +263,7 @@ def test_a_bad_size_is_refused(text: str) -> None:
 
 def test_sizes_and_sessions() -> None:
     assert parse_size("1280x800") == (1280, 800)
-    with pytest.raises(SetupError, match="choose one of xfce, openbox"):
+    with pytest.raises(SetupError, match="choose one of xfce, openbox, mate, lxqt, gnome"):
         start_desktop("kde")
 
 

@@ -273,8 +273,11 @@ class TestRunning:
                 process.stdin = None
                 assert window.conn.wait(lambda: window.received, 20)
                 process.send_signal(number)
-                _out, err = process.communicate(timeout=20)
+                out, err = process.communicate(timeout=20)
             assert process.returncode == 130
+            body = json.loads(out)
+            assert (body["ok"], body["sent"], body["kind"]) == (False, "unknown", "interrupted")
+            assert [result["status"] for result in body["results"]] in (["ok", "failed"], ["failed", "skipped"])
             assert b"interrupted" in err
             assert err.count(b"\n") == 1
             assert pressed(display) == []

@@ -11,7 +11,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,7 +33,8 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "deskhand.hand", *arguments]
 
 
-ENV = {"PYTHONPATH": SOURCES}
+#: Nothing but what finds the package, and what measures coverage in child processes.
+ENV = {"PYTHONPATH": SOURCES, **{name: value for name, value in os.environ.items() if name.startswith("COV")}}
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def resident(server: XServer, path: Path, *options: str) -> Iterator[subprocess.
     """A resident hand that has said where it is."""
     arguments = command("--resident", str(path), "--display", server.display, *options)
     pipe = subprocess.PIPE
-    with subprocess.Popen(arguments, stdout=pipe, stderr=pipe, text=True, env={**ENV}) as process:
+    with subprocess.Popen(arguments, stdout=pipe, stderr=pipe, text=True, env=ENV) as process:
         try:
             assert process.stdout is not None
             said = process.stdout.readline()
@@ -62,6 +62,12 @@ def resident(server: XServer, path: Path, *options: str) -> Iterator[subprocess.
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "hand"
+
+
+def kill(server: XServer) -> None:
+    """``kill -9``, and wait for the end; the fixture still finds its process."""
+    os.kill(server.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, server.pid, os.WEXITED | os.WNOWAIT)
 
 
 class Client:
@@ -285,7 +291,7 @@ class TestEnding:
     def test_the_display_goes_and_comes(self, path: Path) -> None:
         with xvfb() as server, RawWindow(server), resident(server, path), Client(path) as client:
             assert client.act(DOWN)["ok"]
-            os.kill(server.pid, signal.SIGKILL)
+            kill(server)
             body = client.act(HERE)
             assert (body["status"], body["sent"]) == (5, "none")
             body = client.act(HERE)
@@ -295,9 +301,7 @@ class TestEnding:
         with xvfb() as server, RawWindow(server), resident(server, path) as process:
             with Client(path) as client:
                 client.act(DOWN)
-                os.kill(server.pid, signal.SIGKILL)
-                while os.path.exists(f"/proc/{server.pid}/root"):
-                    time.sleep(0.01)  # a process that is no child of ours has no event for its end
+                kill(server)
             with Client(path) as client:
                 assert client.act(HERE)["status"] == 5
             process.terminate()

@@ -10,7 +10,7 @@ from deskhand.cli.output import JsonOption, a_number, print_json
 from deskhand.errors import SetupError
 
 #: Those of ``deskhand.desktop``, whose import only these commands need.
-SESSIONS = ("openbox", "xfce")
+SESSIONS = ("gnome", "lxqt", "mate", "openbox", "xfce")
 
 app = typer.Typer(help="Start and stop desktops of their own on this machine.", no_args_is_help=True)
 

@@ -3,6 +3,7 @@
 - ``start``       ``start_desktop``: make what is needed, start the supervisor, wait for its word
 - ``supervisor``  the process that owns a desktop: starts its parts in order, proves each, reaps, ends them
 - ``account``     as whom a desktop runs
+- ``sessions``    the kinds of desktop: what each is started with and known by
 - ``home``        its HOME: settings without first-run dialogs, saver, lock, compositing or animations
 - ``xserver``     Xvfb, its cookie, lock files of dead servers
 - ``readiness``   the proofs that a part is up
@@ -12,7 +13,8 @@
 Where a desktop's facts stand is ``deskhand.hand.state``'s to say, because the hand reads them too.
 """
 
-from .start import SESSIONS, DesktopState, parse_size, start_desktop
+from .sessions import SESSIONS
+from .start import DesktopState, parse_size, start_desktop
 from .stop import list_desktops, stop_desktop
 
 __all__ = ["SESSIONS", "DesktopState", "list_desktops", "parse_size", "start_desktop", "stop_desktop"]

@@ -22,9 +22,9 @@ from ..hand.state import MARK, make_own_directory, make_private_directory, read_
 from . import processes
 from .account import Account, desktop_account
 from .remains import remove_files, remove_sockets_and_memory
+from .sessions import SESSIONS
 from .stop import forget_if_dead
 
-SESSIONS = ("xfce", "openbox")
 #: Width and height of a screen in pixels, least and most: X11 counts them in 16 bits, panels need some room.
 _LEAST, _MOST = 200, 16384
 #: Seconds the supervisor gets to end everything when the start is given up.

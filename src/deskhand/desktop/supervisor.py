@@ -25,6 +25,7 @@ from ..hand.x11 import Connection
 from . import home, processes, remains, xserver
 from .account import Account
 from .readiness import Readiness
+from .sessions import SESSIONS
 
 _PR_SET_CHILD_SUBREAPER = 36
 _LOG_LIMIT = 8 << 20
@@ -35,12 +36,22 @@ _POLITE = 3.0
 #: Seconds to see whether another part has ended too, when one has.
 _LAST_WORDS = 0.3
 
-_SESSIONS = {"xfce": ["startxfce4"], "openbox": ["openbox", "--sm-disable"]}
 _GSETTINGS = (
     ("org.gnome.desktop.interface", "enable-animations", "false"),
     ("org.gnome.desktop.screensaver", "lock-enabled", "false"),
     ("org.gnome.desktop.screensaver", "idle-activation-enabled", "false"),
 )
+_SYSTEM_BUS = """<busconfig>
+  <listen>{address}</listen>
+  <auth>EXTERNAL</auth>
+  <policy context="default">
+    <allow send_destination="*" eavesdrop="true"/>
+    <allow receive_sender="*"/>
+    <allow own="*"/>
+  </policy>
+</busconfig>
+"""
+_OWN_WINDOWS = {"DESKTOP": "the desktop's own window", "DOCK": "the panel"}
 
 
 class PartFailed(Exception):
@@ -61,6 +72,7 @@ class Supervisor:
 
     def __init__(self, specification: dict[str, Any]) -> None:
         self._account = Account(**specification["account"])
+        self._session = SESSIONS[specification["session"]]
         self._directory: str = specification["directory"]
         self._timeout = float(specification["timeout"])
         self._deadline = time.monotonic() + self._timeout
@@ -129,17 +141,20 @@ class Supervisor:
         self._env.update(self._changes)
         self._env[states.MARK] = self._state["id"]
         self._start_xserver()
+        if self._session.own_system_bus:
+            self._start_system_bus()
         self._start_bus()
         self._state["current_desktop"] = self._env.get("XDG_CURRENT_DESKTOP", "")
         self._state["env"] = dict(self._env)
         self._set_state("starting")
-        asides = [self._aside(["gsettings", "set", *setting]) for setting in _GSETTINGS]
-        if self._state["session"] == "openbox":
-            # An empty openbox screen has one colour, which could as well be a broken one.
-            asides.append(self._aside(["xsetroot", "-mod", "16", "16", "-fg", "#4d6078", "-bg", "#44566c"]))
-        self._start("session", _SESSIONS[self._state["session"]])
+        # Before the session starts: what it shows first should be what it goes on showing.
+        for command in [["gsettings", "set", *setting] for setting in (*_GSETTINGS, *self._session.gsettings)]:
+            self._aside(command)
+        for aside in self._session.asides:
+            self._aside(list(aside))
+        self._wait(lambda: "settings" not in self._running.values(), (), self._left())
+        self._start("session", list(self._session.command))
         self._prove_session()
-        self._wait(lambda: not any(pid in self._running for pid in asides), (), self._left())
 
     def _start_xserver(self) -> None:
         xserver.make_socket_directories()
@@ -166,18 +181,34 @@ class Supervisor:
         self._env["XAUTHORITY"] = path
 
     def _start_bus(self) -> None:
-        reader, writer = os.pipe2(os.O_CLOEXEC)
         address = f"unix:path={self._state['runtime_dir']}/bus"
         # Services that the bus starts take their environment from it.
         self._env["DBUS_SESSION_BUS_ADDRESS"] = address
-        command = ["dbus-daemon", "--session", "--nofork", "--nopidfile", f"--address={address}"]
+        given = self._start_message_bus("session bus", "--session", f"--address={address}")
+        self._state["dbus_address"] = self._env["DBUS_SESSION_BUS_ADDRESS"] = given
+
+    def _start_system_bus(self) -> None:
+        """A system bus with nobody on it: what asks for logind, polkit or NetworkManager is told that there is none.
+
+        The machine's own, where there is one, is no desktop's of ours to ask to suspend, or to lock sessions with.
+        """
+        path = os.path.join(self._directory, "system-bus.conf")
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(_SYSTEM_BUS.format(address=f"unix:path={self._state['runtime_dir']}/system_bus"))
+        os.chmod(path, 0o644)
+        self._env["DBUS_SYSTEM_BUS_ADDRESS"] = self._start_message_bus("system bus", f"--config-file={path}")
+
+    def _start_message_bus(self, part: str, *options: str) -> str:
+        """Start a dbus-daemon(1) and give its address."""
+        reader, writer = os.pipe2(os.O_CLOEXEC)
+        command = ["dbus-daemon", "--nofork", "--nopidfile", *options]
         try:
-            self._start("session bus", [*command, f"--print-address={writer}"], pass_fds=(writer,))
+            self._start(part, [*command, f"--print-address={writer}"], pass_fds=(writer,))
         finally:
             os.close(writer)
-        given = self._line_from(reader, "session bus", "it gave no address").strip()
+        given = self._line_from(reader, part, "it gave no address").strip()
         os.close(reader)
-        self._state["dbus_address"] = self._env["DBUS_SESSION_BUS_ADDRESS"] = given
+        return given
 
     def _prove_session(self) -> None:
         try:
@@ -186,15 +217,12 @@ class Supervisor:
                 readiness = Readiness(connection, self._look, (self._signals, sys.stdout.fileno()))
                 if not readiness.window_manager(self._left()):
                     self._late("session", "no window manager owned _NET_SUPPORTING_WM_CHECK")
-                if self._state["session"] == "openbox":
-                    if not readiness.window_of_ours(self._left()):
-                        self._late("session", "a window of ours was not seen on the screen")
-                    return
-                if not readiness.windows_of_type("DESKTOP", self._left()):
-                    self._late("session", "the desktop's own window was not mapped")
-                if not readiness.windows_of_type("DOCK", self._left()):
-                    self._late("session", "the panel was not mapped")
-                if not readiness.painted(self._left()):
+                if not self._session.own_windows and not readiness.window_of_ours(self._left()):
+                    self._late("session", "a window of ours was not seen on the screen")
+                for kind in self._session.own_windows:
+                    if not readiness.windows_of_type(kind, self._left()):
+                        self._late("session", f"{_OWN_WINDOWS[kind]} was not mapped")
+                if self._session.paints and not readiness.painted(self._left()):
                     self._late("session", "the screen stayed of one colour")
         except DeskhandError as error:
             self._look()

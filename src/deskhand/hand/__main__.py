@@ -20,6 +20,8 @@ from typing import Dict, List, Optional
 
 _WITH_VALUE = ("display", "xauthority", "session", "timeout", "resident", "ask")
 _FLAGS = ("raw", "help", "clipboard-owner")
+#: The exit status of a process that SIGINT or SIGTERM ended, as shells have it for SIGINT.
+INTERRUPTED = 130
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
@@ -86,30 +88,41 @@ def _answer(options: Dict[str, str]) -> int:
         except DeskhandError as error:
             print(f"deskhand-hand: {error}", file=sys.stderr)
             return 1
-    # So that what is held is released also when somebody ends us.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    keep = False
+    ended: List[int] = []
+
+    def end(number: int, _frame: object) -> None:
+        # No exception out of nowhere: whatever is under way meets the end of the connection, or of its client.
+        ended.append(number)
+        hand.cut()
+
     try:
-        try:
-            reply = answer(hand, read_request(read_standard_input()))
-        except DeskhandError as error:
-            reply = error_reply(error)
-        keep = True
-    except KeyboardInterrupt:
-        print("deskhand-hand: interrupted: what was held is released, what was sent is unknown", file=sys.stderr)
-        return 130
-    finally:
-        try:
-            hand.close(keep)
-        except DeskhandError:
-            pass  # the display went away after the answer was complete
+        request = read_request(read_standard_input())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, end)
+        reply = answer(hand, request, lambda: not ended)
+    except DeskhandError as error:
+        reply = error_reply(error)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)  # what is left is short
+    try:
+        if ended:
+            print("deskhand-hand: interrupted: what was held is released", file=sys.stderr)
+            if not reply.answer.get("ok"):
+                reply.answer.update(error="interrupted by a signal: look again before acting", kind="interrupted")
+            hand.abandon()
+        else:
+            hand.close()
+    except DeskhandError:
+        pass  # the display went away after the answer was complete
     if "raw" in options and reply.picture is not None:
         content = reply.picture.content
         body = {**reply.answer, "picture": {**reply.answer["picture"], "bytes": len(content)}}
         written = json.dumps(body).encode() + b"\n" + content
     else:
         written = json.dumps(reply.with_base64()).encode() + b"\n"
-    return reply.status if _write(written) else 1
+    if not _write(written):
+        return 1
+    return INTERRUPTED if ended else reply.status
 
 
 def _write(data: bytes) -> bool:

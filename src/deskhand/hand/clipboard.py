@@ -116,7 +116,7 @@ def _decoded(value: bytes) -> str:
 
 
 def _hand_over(process: "subprocess.Popen[bytes]", content: bytes) -> bytes:
-    """Write the text to the owner's process and read the line it answers; it has left by itself then."""
+    """Write the text to the owner's process and read what it says until it closes its end."""
     assert process.stdin is not None
     assert process.stdout is not None
     deadline = time.monotonic() + _START_SECONDS
@@ -124,7 +124,7 @@ def _hand_over(process: "subprocess.Popen[bytes]", content: bytes) -> bytes:
     at = 0
     os.set_blocking(process.stdin.fileno(), False)
     try:
-        while not said.endswith(b"\n"):
+        while True:
             writers = [process.stdin] if not process.stdin.closed else []
             ready = select.select([process.stdout], writers, [], max(0.0, deadline - time.monotonic()))
             if not any(ready):

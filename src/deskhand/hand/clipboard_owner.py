@@ -177,9 +177,10 @@ def main(display: Optional[str] = None, xauthority: Optional[str] = None) -> int
         return 1
     os.write(1, READY)
     null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
+    os.dup2(null, 0)
+    os.dup2(null, 2)
     os.close(null)
+    os.dup2(0, 1)  # last: the end of the pipe tells whoever started it that nothing is shared any more
     poll = select.poll()
     poll.register(conn.fileno(), select.POLLIN)
     try:

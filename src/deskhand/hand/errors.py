@@ -5,6 +5,7 @@ Three readers, three branches::
     DeskhandError
     ├── SetupError            whoever runs us can put it right
     │   ├── NoDisplay           no X server answers there, the cookie is refused, or there is no X screen
+    │   ├── DesktopInUse        another session has the desktop; nothing was sent
     │   └── Unsupported         this display or desktop can not do it; nothing was sent
     ├── ActionError           the model can try another way
     │   ├── BatchRefused        preflight found an error; nothing was sent
@@ -53,6 +54,13 @@ class SetupError(DeskhandError):
 
 class NoDisplay(SetupError):
     """No X server answers at DISPLAY, it refuses the cookie, or it has no screen. Names what was tried."""
+
+
+class DesktopInUse(SetupError):
+    """Another session has the lease of this desktop, or took it over meanwhile. Nothing was sent.
+
+    ``facts["holder"]`` is its name.
+    """
 
 
 class Unsupported(SetupError):

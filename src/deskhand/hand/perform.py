@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from .display import Display
 from .envelope import Expect
-from .errors import ActionFailed, RequestFailed
+from .errors import ActionFailed, RequestFailed, Unsupported
 from .preflight import Step
 from .settle import Input
 from .x11 import core
@@ -225,17 +225,21 @@ class Performer:
 
         action = step.action
         assert step.entry is not None
-        self.sent = True
-        answer = launch.launch(
-            self._conn,
-            self._display.pings,
-            step.entry,
-            display=self._display.name,
-            xauthority=self._display.xauthority,
-            timeout=float(action.timeout),
-            keep_open=action.keep_open,
-            session=self._session,
-        )
+        sent, self.sent = self.sent, True
+        try:
+            answer = launch.launch(
+                self._conn,
+                self._display.pings,
+                step.entry,
+                display=self._display.name,
+                xauthority=self._display.xauthority,
+                timeout=float(action.timeout),
+                keep_open=action.keep_open,
+                session=self._session,
+            )
+        except Unsupported:
+            self.sent = sent  # nothing was started
+            raise
         window = answer.get("window") or {}
         self._touched.append(int(window.get("id", 0)))
         self._keys_refused = None

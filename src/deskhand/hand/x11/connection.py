@@ -16,7 +16,7 @@ from typing import Any, Callable, Deque, Dict, Iterable, List, NamedTuple, Optio
 from ..errors import DisplayLost, NoDisplay, RequestFailed
 from . import auth
 from .display_name import found_displays, parse_display
-from .events import Event
+from .events import Event, Subscription
 from .extensions import Extension, Extensions
 from .setup import Screen, Setup, parse_setup
 from .wire import Wire, connect
@@ -397,24 +397,6 @@ class Connection:
             self._replies[sequence] = error
         elif sent is None or not sent.ignore:
             self._errors.append((sequence, error))
-
-
-class Subscription:
-    """What ``Connection.subscribe`` gives; ``end()`` or leaving the ``with`` block stops the events."""
-
-    def __init__(self, subscribers: List[Callable[[Event], None]], subscriber: Callable[[Event], None]) -> None:
-        self._subscribers = subscribers
-        self._subscriber = subscriber
-
-    def end(self) -> None:
-        if self._subscriber in self._subscribers:
-            self._subscribers.remove(self._subscriber)
-
-    def __enter__(self) -> "Subscription":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.end()
 
 
 def _padded(data: bytes) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Dict, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 _POINTER = (
     "B2xIIIIhhhhHB",
@@ -87,3 +87,21 @@ class Event:
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value}" for name, value in self._fields.items())
         return f"<{self.name}{' sent' if self.synthetic else ''} {fields}>"
+
+
+class Subscription:
+    """What ``Connection.subscribe`` gives; ``end()`` or leaving the ``with`` block stops the events."""
+
+    def __init__(self, subscribers: List[Callable[[Event], None]], subscriber: Callable[[Event], None]) -> None:
+        self._subscribers = subscribers
+        self._subscriber = subscriber
+
+    def end(self) -> None:
+        if self._subscriber in self._subscribers:
+            self._subscribers.remove(self._subscriber)
+
+    def __enter__(self) -> "Subscription":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.end()

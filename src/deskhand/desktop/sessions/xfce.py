@@ -1,0 +1,122 @@
+"""XFCE, started as its own session (startxfce4): xfwm4, xfdesktop, xfce4-panel, xfsettingsd.
+
+Its settings are xfconf channel files, which xfconfd reads when the first program asks.
+"""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape, quoteattr
+
+from .session import Session
+
+_PANEL_DEFAULT = "/etc/xdg/xfce4/panel/default.xml"
+_PANEL_LEFT_OUT = ("power-manager-plugin", "pulseaudio", "notification-plugin", "actions")
+
+#: Channel to property path to value, as xfconf keeps them.
+_XFCONF: dict[str, dict[str, object]] = {
+    "xfwm4": {
+        "/general/use_compositing": False,
+        "/general/scroll_workspaces": False,  # a scroll meant for the desktop would switch away from it
+        "/general/mousewheel_rollup": False,
+        "/general/cycle_preview": False,
+        "/general/zoom_desktop": False,
+    },
+    "xsettings": {
+        "/Gtk/EnableAnimations": False,
+        "/Gtk/OverlayScrolling": False,
+        "/Net/EnableEventSounds": False,
+        "/Net/EnableInputFeedbackSounds": False,
+    },
+    "xfce4-session": {
+        "/general/SaveOnExit": False,
+        "/general/PromptOnLogout": False,
+        "/general/LockCommand": "",
+        "/general/AutoSave": False,
+        "/startup/ssh-agent/enabled": False,
+        "/startup/gpg-agent/enabled": False,
+        "/startup/screensaver/enabled": False,
+        "/shutdown/LockScreen": False,
+        "/compat/LaunchGNOME": False,
+        "/compat/LaunchKDE": False,
+        "/splash/Engine": "",
+    },
+    "xfce4-power-manager": {
+        "/xfce4-power-manager/dpms-enabled": False,
+        "/xfce4-power-manager/blank-on-ac": 0,
+        "/xfce4-power-manager/blank-on-battery": 0,
+        "/xfce4-power-manager/lock-screen-suspend-hibernate": False,
+        "/xfce4-power-manager/presentation-mode": True,
+    },
+    "xfce4-screensaver": {
+        "/saver/enabled": False,
+        "/saver/idle-activation/enabled": False,
+        "/lock/enabled": False,
+        "/lock/saver-activation/enabled": False,
+    },
+    "thunar": {"/misc-single-click": False},
+}
+
+
+def _files() -> dict[str, str]:
+    channels = {name: _channel(name, properties) for name, properties in _XFCONF.items()}
+    channels["xfce4-panel"] = _panel()
+    return {f".config/xfce4/xfconf/xfce-perchannel-xml/{name}.xml": content for name, content in channels.items()}
+
+
+def _panel() -> str:
+    """The panel's own default layout, so that its first start asks nothing, without what has no use here.
+
+    Sound, power and notification plugins need daemons that are not there; the user's menu logs out.
+    """
+    try:
+        channel = ElementTree.parse(_PANEL_DEFAULT).getroot()
+    except (OSError, ElementTree.ParseError):
+        return _channel("xfce4-panel", {})
+    plugins = channel.find("property[@name='plugins']")
+    left_out = set()
+    for plugin in list(plugins) if plugins is not None else ():
+        if plugin.get("value") in _PANEL_LEFT_OUT and plugins is not None:
+            plugins.remove(plugin)
+            left_out.add(plugin.get("name", "").removeprefix("plugin-"))
+    for ids in channel.iterfind("property[@name='panels']/property/property[@name='plugin-ids']"):
+        for value in list(ids):
+            if value.get("value") in left_out:
+                ids.remove(value)
+    return ElementTree.tostring(channel, encoding="unicode", xml_declaration=True)
+
+
+def _channel(name: str, properties: dict[str, object]) -> str:
+    """An xfconf channel file."""
+    tree: dict[str, object] = {}
+    for path, value in properties.items():
+        *parents, leaf = path.strip("/").split("/")
+        node = tree
+        for parent in parents:
+            node = node.setdefault(parent, {})  # type: ignore[assignment]
+        node[leaf] = value
+    body = "".join(_xml(key, value, 1) for key, value in tree.items())
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n\n<channel name={quoteattr(name)} version="1.0">\n{body}</channel>\n'
+    )
+
+
+def _xml(name: str, value: object, depth: int) -> str:
+    indent = "  " * depth
+    head = f"{indent}<property name={quoteattr(name)}"
+    if isinstance(value, dict):
+        inner = "".join(_xml(key, child, depth + 1) for key, child in value.items())
+        return f'{head} type="empty">\n{inner}{indent}</property>\n'
+    if isinstance(value, bool):
+        return f'{head} type="bool" value="{str(value).lower()}"/>\n'
+    if isinstance(value, int):
+        return f'{head} type="int" value="{value}"/>\n'
+    return f'{head} type="string" value="{escape(str(value), {chr(34): "&quot;"})}"/>\n'
+
+
+XFCE = Session(
+    command=("startxfce4",),
+    environment={"XDG_CURRENT_DESKTOP": "XFCE", "XDG_MENU_PREFIX": "xfce-"},
+    files=_files,
+    own_windows=("DESKTOP", "DOCK"),
+)
