@@ -143,6 +143,13 @@ def _page(path: str, address: str, hand: Hand) -> Iterator[int]:
     _do(hand, {"action": "key", "keys": "Return"})
 
 
+def _new_tab(hand: Hand) -> Iterator[int]:
+    _leave_menus(hand)
+    _window(hand, "firefox", "firefox-esr")
+    yield _focus(hand)
+    _do(hand, {"action": "key", "keys": "ctrl+t"})
+
+
 def _beside(path: str, address: str, hand: Hand) -> Iterator[int]:
     """Type into a page on which something turns for ever."""
     _leave_menus(hand)
@@ -189,6 +196,7 @@ SCENARIOS = {
     "xt-slow": Scenario("type", _fixed(_type, "xterm", "debian-xterm", "sleep 0.7; ls /\n")),
     "xt-pause": Scenario("type", _fixed(_type, "xterm", "debian-xterm", "ls /; sleep 0.5; ls /etc; sleep 0.5; date\n")),
     "ff-static": Scenario("key", _on(_page, "/static")),
+    "ff-newtab": Scenario("key", _fixed(_new_tab)),
     "ff-img600": Scenario("key", _on(_page, "/late600")),
     "ff-img1500": Scenario("key", _on(_page, "/late1500")),
     "ff-spin-type": Scenario("type", _on(_beside, "/spinner")),

@@ -6,7 +6,8 @@
     ├── SetupError            whoever runs us can put it right
     │   ├── NoDisplay           no X server answers there, or it refuses us
     │   ├── DesktopInUse        another session has the desktop; nothing was sent
-    │   └── Unsupported         this display or desktop can not do it
+    │   ├── Unsupported         this display or desktop can not do it
+    │   └── ModelUnavailable    the model can not be asked, or can not go on
     ├── ActionError           the model can try another way
     │   ├── BatchRefused        preflight found an error; nothing was sent
     │   │   └── BudgetSpent       the run has no actions left; nothing was sent
@@ -49,6 +50,7 @@ __all__ = [
     "DesktopInUse",
     "DisplayLost",
     "DisplayTimeout",
+    "ModelUnavailable",
     "NoDisplay",
     "RequestFailed",
     "SetupError",
@@ -58,3 +60,7 @@ __all__ = [
 
 class BudgetSpent(BatchRefused):
     """The batch holds more actions than the run has left. Nothing was sent."""
+
+
+class ModelUnavailable(SetupError):
+    """A model's server can not be reached, or refuses: the key, the model's name, the rate, the request itself."""

@@ -1,20 +1,43 @@
 """A session: one agent at one desktop.
 
-It keeps the run's budget, the numbers of the pictures given out, what was launched and the last outcome, and records
-everything in a trace when there is one. Every run has a session of its own.
+It keeps the run's budget, the numbers of the pictures given out, what was launched and the last outcome, takes its turn
+at the desktop, asks a person where one is needed, and records everything in a trace when there is one. Every run has a
+session of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
+from deskhand.approvals import Approve, Ask, Declined, Policy, declined
 from deskhand.backends.base import Backend, Envelope, Outcome
-from deskhand.errors import BatchRefused, BudgetSpent, DeskhandError, DisplayLost, SetupError
+from deskhand.errors import ActionError, BatchRefused, BudgetSpent, DeskhandError, DisplayLost, SetupError
+from deskhand.launched import Launched, close_all, launches_of
 from deskhand.trace import TraceRecorder
+
+CloseLaunched = Literal["never", "idle", "end"]
+#: Seconds that a parked session keeps its desktop at most.
+PARKED = 3600.0
+
+
+@dataclass(frozen=True)
+class LeaseTerms:
+    """How a session takes its turn at a desktop that others may want too.
+
+    Args:
+        ttl: Seconds after its last call for which it keeps the desktop; it can be taken from it after that.
+        wait: Seconds to queue while another session has it; 0 is refused at once, with that session's name.
+    """
+
+    ttl: float = 300.0
+    wait: float = 0.0
 
 
 class Session:
@@ -25,26 +48,71 @@ class Session:
         max_actions: How many actions the run may take; None for no limit. Every action that was tried counts, the
             failing one of a stopped batch included; skipped ones do not.
         trace: Records every batch when given.
+        name: What others are told who has the desktop.
+        lease: Take turns with the other sessions at this desktop; None neither takes a turn nor waits for one.
+        close_launched: Whether what the session launched is closed by itself: "never", after ``idle_s`` seconds without
+            an action ("idle"), or when the session ends ("end"). What was launched with ``keep_open`` stays open, and
+            so does what ran before. It is asked to close; what asks back (unsaved changes) stays open, see
+            ``left_open``.
+        policy: What needs a person; by default nothing.
+        approve: Asks a person; without it what needs one is declined.
     """
 
-    def __init__(self, backend: Backend, max_actions: int | None = None, trace: TraceRecorder | None = None) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        max_actions: int | None = None,
+        trace: TraceRecorder | None = None,
+        *,
+        name: str | None = None,
+        lease: LeaseTerms | None = None,
+        close_launched: CloseLaunched = "never",
+        idle_s: float = 600.0,
+        policy: Policy | None = None,
+        approve: Approve | None = None,
+    ) -> None:
         if max_actions is not None and max_actions < 1:
             raise ValueError("max_actions must be 1 or more, or None for no limit")
+        if close_launched not in ("never", "idle", "end"):
+            raise ValueError('close_launched must be "never", "idle" or "end"')
+        if idle_s <= 0:
+            raise ValueError("idle_s must be more than 0 seconds")
         self.backend = backend
         self.max_actions = max_actions
         self.trace = trace
+        self.name = name or f"deskhand-{os.getpid()}"
+        self.close_launched: CloseLaunched = close_launched
+        self.idle_s = idle_s
+        self.policy = policy or Policy()
+        self.approve = approve
         #: Actions tried so far.
         self.actions_used = 0
         #: The number of the newest picture this session was given; None before the first.
         self.sequence: int | None = None
         #: What was launched and had a window: the results of the ``launch`` actions, in order.
         self.launched: list[dict[str, Any]] = []
+        #: The windows that stayed open though they were to be closed: what ``quit`` answered, or why it failed.
+        self.left_open: list[dict[str, Any]] = []
         #: What the last batch came to, refusals included: ``{"time", "ok", "text"}``.
         self.last_outcome: dict[str, Any] | None = None
+        self._terms = lease
+        self._lease = backend.lease(self.name) if lease is not None else None
+        self._to_close: list[Launched] = []
+        self._allowed: set[str] = set()
+        self._parked = 0
+        self._idle: asyncio.TimerHandle | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._closed = False
         # The budget is looked at before a batch and counted after it, so one batch runs at a time.
         self._turn = asyncio.Lock()
 
     async def __aenter__(self) -> Session:
+        """Take the desktop, when there is a lease.
+
+        Raises:
+            DesktopInUse: Another session has it.
+        """
+        await self._take_turn()
         return self
 
     async def __aexit__(
@@ -52,44 +120,170 @@ class Session:
     ) -> None:
         await self.aclose()
 
-    async def aclose(self) -> None:
-        """Release what is held and let go of the desktop."""
-        await self.backend.aclose()
+    async def aclose(self, quit_launched: bool = False) -> None:
+        """Release what is held and let go of the desktop. Calling it again does nothing.
+
+        Args:
+            quit_launched: Close what the session launched first, whatever its policy: the conversation is over. What
+                was launched with ``keep_open`` stays.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        if self._idle is not None:
+            self._idle.cancel()
+        try:
+            if quit_launched or self.close_launched == "end":
+                await self._close_launched()
+            elif self._closing is not None:
+                await self._closing
+        finally:
+            try:
+                if self._lease is not None:
+                    await self._lease.release()
+            finally:
+                await self.backend.aclose()
+
+    @contextlib.asynccontextmanager
+    async def parked(self) -> AsyncIterator[None]:
+        """Keep the desktop, and everything that was launched open, while a person thinks; an hour at most."""
+        self._parked += 1
+        try:
+            await self._take_turn(PARKED)
+            yield
+        finally:
+            self._parked -= 1
+        await self._take_turn()
+
+    async def allow(self, ask: Ask) -> bool:
+        """Ask the person, with the session parked; False when there is nobody to ask."""
+        if ask.once and ask.source in self._allowed:
+            return True
+        if self.approve is None:
+            return False
+        async with self.parked():
+            allowed = await self.approve(ask)
+        if allowed and ask.once:
+            self._allowed.add(ask.source)
+        if self.trace is not None:
+            self.trace.say(f"{'Allowed' if allowed else 'Declined'} by a person: {ask.reason} ({ask.source})")
+        return allowed
+
+    async def asks(self, batch: Envelope) -> list[Ask]:
+        """What the policy wants a person to allow before ``batch`` is sent, and was not allowed for the session yet."""
+        if self.policy.asks_nothing:
+            return []
+        windows: Sequence[dict[str, Any]] = ()
+        width, height = 1, 1
+        if self.policy.windows:
+            windows = await self.backend.windows()
+            width, height = (await self.backend.info())["size"]
+        found = self.policy.asks(batch, windows, (width, height))
+        wanted: list[Ask] = []
+        for ask in found:
+            if not ask.once or ask.source not in self._allowed | {other.source for other in wanted if other.once}:
+                wanted.append(ask)
+        return wanted
+
+    def remember(self, asks: Sequence[Ask]) -> None:
+        """A person has allowed these by another way: those that hold for the session are not asked again."""
+        self._allowed |= {ask.source for ask in asks if ask.once}
 
     @property
     def actions_left(self) -> int | None:
         """Actions the run may still take; None when there is no limit."""
         return None if self.max_actions is None else max(0, self.max_actions - self.actions_used)
 
-    async def act(self, batch: Envelope) -> Outcome:
+    async def act(self, batch: Envelope, *, approved: bool = False) -> Outcome:
         """Run a batch, see ``Backend.act``; its actions count against the budget.
+
+        Args:
+            batch: The envelope.
+            approved: A person has allowed what the policy asks for.
 
         Raises:
             BudgetSpent: The batch holds more actions than are left. Nothing was sent.
+            Declined: It needs a person, who said no. Nothing was sent.
+            DesktopInUse: Another session has the desktop. Nothing was sent.
         """
-        return await self._act(batch, counts=True)
+        return await self._act(batch, counts=True, approved=approved)
 
-    async def _act(self, batch: Envelope, counts: bool) -> Outcome:
+    async def _act(self, batch: Envelope, counts: bool, approved: bool = True) -> Outcome:
+        if not approved:
+            await self._ask(batch)
         async with self._turn:
             began, started = time.time(), time.monotonic()
             try:
                 if counts:
                     self._check_budget(batch)
-                outcome = await self.backend.act(self._guarded(batch))
+                guarded = self._guarded(batch)
+                await self._take_turn(longest(batch))
+                outcome = await self.backend.act(guarded)
             except DeskhandError as error:
                 self._failed(batch, error, began, time.monotonic() - started)
+                if isinstance(error, ActionError):
+                    await self._renew()
                 raise
             except asyncio.CancelledError:
                 self._cancelled(batch, began, time.monotonic() - started)
                 raise
             self._done(batch, outcome, counts, began, time.monotonic() - started)
+            await self._renew()
             return outcome
+
+    async def _ask(self, batch: Envelope) -> None:
+        began, started = time.time(), time.monotonic()
+        try:
+            for ask in await self.asks(batch):
+                if not await self.allow(ask):
+                    raise Declined(declined(ask), ask.call)
+        except DeskhandError as error:
+            self._failed(batch, error, began, time.monotonic() - started)
+            raise
+
+    async def _take_turn(self, more: float = 0.0) -> None:
+        if self._lease is not None and self._terms is not None:
+            longest = PARKED if self._parked else 0.0
+            await self._lease.take(max(self._terms.ttl + more, longest), self._terms.wait)
+
+    async def _renew(self) -> None:
+        """The lease runs from the end of a batch; one that can not be kept is told at the next."""
+        with contextlib.suppress(DeskhandError):
+            await self._take_turn()
+        if self.close_launched == "idle" and not self._closed:
+            if self._idle is not None:
+                self._idle.cancel()
+            self._idle = asyncio.get_running_loop().call_later(self.idle_s, self._when_idle)
+
+    def _when_idle(self) -> None:
+        if self._parked:
+            self._idle = asyncio.get_running_loop().call_later(self.idle_s, self._when_idle)
+        elif self._closing is None or self._closing.done():
+            self._closing = asyncio.get_running_loop().create_task(self._close_launched())
+
+    async def _close_launched(self) -> None:
+        """Ask what was launched to close. It is a courtesy to the next one: what goes wrong stands in ``left_open``."""
+        async with self._turn:
+            wanted, self._to_close = self._to_close, []
+            if not wanted:
+                return
+            try:
+                await self._take_turn(longest({"actions": [{"action": "quit"}] * len(wanted)}))
+                async for batch, outcome in close_all(self.backend, wanted):
+                    if self.trace is not None:
+                        self.trace.batch(dict(batch), outcome.answer, None, "png", time.time(), 0.0)
+                    result = outcome.results[0]
+                    if result.get("outcome") != "closed":
+                        self.left_open.append(result)
+            except DeskhandError as error:
+                self.left_open.append({"action": "quit", "status": "failed", "error": str(error)})
 
     def _done(self, batch: Envelope, outcome: Outcome, counts: bool, began: float, elapsed: float) -> None:
         answer = outcome.answer
         if counts:
             self._count(answer)
         self.launched += [r for r in outcome.results if r["action"] == "launch" and r["status"] == "ok"]
+        self._to_close += launches_of(batch, outcome)
         picture = answer.get("picture", {})
         self.sequence = picture.get("sequence", self.sequence)
         self._tell(outcome.ok, outcome.error or "done")
@@ -103,9 +297,14 @@ class Session:
             error.facts["answer"] = answer
             raise
 
-    async def screenshot(self, **wish: Any) -> Outcome:
-        """Look only: a batch of one ``screenshot``. ``wish`` is the envelope's ``picture``; costs no budget."""
-        batch = {"actions": [{"action": "screenshot"}], "picture": wish or True}
+    async def screenshot(self, *, space: Any = "screen", **wish: Any) -> Outcome:
+        """Look only: a batch of one ``screenshot``. ``wish`` is the envelope's ``picture``; costs no budget.
+
+        ``region`` in it, ``[x0, y0, x1, y1]``, is in ``space``: the answer's picture is that part of the screen.
+        """
+        region = wish.pop("region", None)
+        look = {"action": "screenshot"} if region is None else {"action": "zoom", "region": region}
+        batch = {"actions": [look], "space": space, "picture": wish or True}
         return await self._act(batch, counts=False)
 
     async def apps(self) -> list[dict[str, str]]:
@@ -178,3 +377,15 @@ class Session:
 
     def _tell(self, ok: bool, text: str) -> None:
         self.last_outcome = {"time": time.time(), "ok": ok, "text": text}
+
+
+def longest(batch: Envelope) -> float:
+    """Seconds that ``batch`` may take at most, roughly and not too few: for so long its session keeps the desktop."""
+    actions = batch.get("actions")
+    total = 0.0
+    for action in actions if isinstance(actions, list) else []:
+        if isinstance(action, dict):
+            given = [action.get(name) for name in ("seconds", "timeout")]
+            total += 20.0 + sum(value for value in given if isinstance(value, (int, float)) and 0 <= value <= 60)
+            total += 0.05 * len(str(action.get("text", "")))
+    return total

@@ -183,8 +183,8 @@ def test_a_browser_keeps_its_quiet_after_what_may_load_something() -> None:
     ("box", "pixels", "action", "counts"),
     [
         ((100, 100, 1, 18), None, "key", False),  # a caret
-        ((100, 100, 2, 40), None, "key", False),  # a tall one
-        ((100, 100, 2, 41), None, "key", True),
+        ((100, 100, 1, 40), None, "key", False),  # a tall one
+        ((100, 100, 1, 41), None, "key", True),
         ((100, 100, 5, 4), 14, "key", True),  # a throbber's arc
         ((100, 100, 4, 4), 14, "key", True),
         ((100, 100, 3, 2), 6, "key", False),  # a speck

@@ -16,6 +16,10 @@ from tests.own_desktop import own
 from tests.toolkits import PYTHON
 from tests.x_windows import command, make_entry
 
+# One by one they are quick; together they take minutes.
+pytestmark = pytest.mark.slow
+
+
 FORCE = {"action": "quit", "force": True}
 
 

@@ -16,6 +16,9 @@ from tests.commands import act, start
 from tests.probes import RawWindow, pressed
 from tests.toolkits import ToolkitWindow, toolkit_window
 
+# One by one they are quick; together they take minutes.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def gtk(openbox_display: XServer, tmp_path: Path) -> Iterator[ToolkitWindow]:

@@ -19,6 +19,10 @@ from tests.probes import RawWindow, probe_window
 from tests.toolkits import toolkit_window
 from tests.x_windows import make_entry, x_window
 
+# One by one they are quick; together they take minutes.
+pytestmark = pytest.mark.slow
+
+
 # ---- S7: an old picture is returned as new
 
 

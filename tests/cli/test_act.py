@@ -42,6 +42,7 @@ def test_a_picture_in_the_answer(display: XServer) -> None:
     assert base64.b64decode(picture["base64"]).startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "request_",
     [
@@ -189,6 +190,7 @@ def test_words_act_and_text_is_for_people(display: XServer) -> None:
     assert deskhand(display, "act", "move", "99999", "9").output == b""
 
 
+@pytest.mark.slow
 def test_text_that_looks_like_an_option(openbox_display: XServer, tmp_path: Path) -> None:
     with toolkit_window(openbox_display, "gtk", tmp_path / "log", "--entry") as window:
         typed = ""
@@ -201,6 +203,7 @@ def test_text_that_looks_like_an_option(openbox_display: XServer, tmp_path: Path
 # ---- the picture as a file
 
 
+@pytest.mark.slow
 def test_the_picture_goes_to_the_file_and_an_old_one_does_not_stay(display: XServer, tmp_path: Path) -> None:
     for name, start_bytes in (("a.png", b"\x89PNG"), ("a.jpg", b"\xff\xd8"), ("a.webp", b"RIFF")):
         path = tmp_path / name

@@ -16,6 +16,7 @@ from tests.own_desktop import own
 from tests.x_windows import command, make_entry, x_window
 
 
+@pytest.mark.slow
 def test_a_screenshot_is_the_screen_in_a_file(display: XServer, tmp_path: Path) -> None:
     for name, form in (("a.png", "PNG"), ("b.JPG", "JPEG"), ("c.webp", "WEBP"), ("d", "PNG")):
         answer = deskhand(display, "screenshot", "-o", str(tmp_path / name), "--json")
@@ -38,6 +39,7 @@ def test_a_screenshot_to_a_pipe(display: XServer) -> None:
         assert picture.size == (1280, 800)
 
 
+@pytest.mark.slow
 def test_a_region_that_is_not_there_writes_nothing(display: XServer, tmp_path: Path) -> None:
     for region in ("0,0,1281,5", "5,5,5,9", "-1,0,5,5", "a,b,c,d", "9" * 5000 + ",0,1,1"):
         assert deskhand(display, "screenshot", "-o", str(tmp_path / "a.png"), f"--region={region}").status == 2

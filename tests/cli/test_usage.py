@@ -100,6 +100,7 @@ def test_no_display_says_what_was_tried(tmp_path: Path, words: list[str]) -> Non
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ON_A_DISPLAY)
 @pytest.mark.parametrize(
     "display", [":987", "nohost.invalid:1", "what", ":", ":-1", ":99999999999999999999", "x" * 500]
@@ -133,6 +134,7 @@ def test_a_grabbed_server_is_an_error_within_the_deadline(display: XServer) -> N
     assert act(display, {"action": "cursor_position"}).json["results"][0]["point"] == [640, 400]
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_traceback(display: XServer) -> None:
     for words in ("act screenshot --json", "apps --json", "screenshot -o /dev/stdout", "--help"):
         done = subprocess.run(
@@ -142,6 +144,7 @@ def test_a_reader_that_goes_away_is_no_traceback(display: XServer) -> None:
         assert done.stderr == b"", words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_standard_files_are_no_traceback(display: XServer, closed: str) -> None:
     for words, wanted in (("act --json move 1 1", 0), ("act --json fly", 2), ("windows --json", 0)):

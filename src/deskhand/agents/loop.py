@@ -103,7 +103,7 @@ async def run_goal(
             if session.trace is not None:
                 session.trace.say(turn.say)
         if isinstance(turn, Done):
-            return _judge(turn, number, checks, progress)
+            return judge(turn, number, checks, progress)
         try:
             if isinstance(turn, ListApps):
                 apps = await session.apps()
@@ -119,8 +119,8 @@ async def run_goal(
     return RunResult(False, f"the agent was not done after {max_turns} turns", max_turns)
 
 
-def _judge(done: Done, turns: int, checks: Sequence[Callable[[], Check]], progress: Progress) -> RunResult:
-    """What the agent says is not taken for true where it can be checked."""
+def judge(done: Done, turns: int, checks: Sequence[Callable[[], Check]], progress: Progress) -> RunResult:
+    """The end of a run: what the agent says is not taken for true where it can be checked."""
     results = [check() for check in checks] if done.success else []
     for result in results:
         sign = "ok" if result.ok else "WRONG"

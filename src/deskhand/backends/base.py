@@ -5,7 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from deskhand.hand.errors import Unsupported
+
+if TYPE_CHECKING:
+    from deskhand.backends.lease import DesktopLease
 
 Envelope = Mapping[str, Any]
 
@@ -99,6 +104,14 @@ class Backend(ABC):
     @abstractmethod
     async def windows(self) -> list[dict[str, Any]]:
         """The windows: id, title, app id, pid, rect [x, y, width, height], state."""
+
+    def lease(self, holder: str) -> DesktopLease:
+        """A lease of this desktop for the session ``holder``, not taken yet; each session has one of its own.
+
+        Raises:
+            Unsupported: There are none on this desktop, or this backend can not reach them.
+        """
+        raise Unsupported("this desktop knows no leases: open the session without one")
 
     @abstractmethod
     async def aclose(self) -> None:

@@ -20,10 +20,10 @@ from deskhand.hand import build
 
 #: Seconds the guest may take to take the hand in, and beyond what a batch itself may last.
 PATIENCE = 60.0
-#: Receives the hand on standard input and writes it to a directory that only its user may write to. For any Python 3,
-#: so that one that is too old can say so.
+#: Receives the hand on standard input and unpacks it in a directory that only its user may write to, with its bytecode:
+#: most of a start is compiling. For any Python 3, so that one that is too old can say so.
 _RECEIVE = """
-import hashlib, os, stat, sys, tempfile
+import compileall, hashlib, io, os, shutil, stat, sys, tempfile, zipfile
 if sys.version_info < (3, 9):
     sys.exit("python3 there is %d.%d: the hand needs 3.9 or newer" % sys.version_info[:2])
 content = sys.stdin.buffer.read()
@@ -37,11 +37,15 @@ except FileExistsError:
     found = os.lstat(directory)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
         directory = tempfile.mkdtemp(prefix="deskhand-hand-")
-path = os.path.join(directory, digest[:16] + ".pyz")
-unfinished = "%s.%d" % (path, os.getpid())
-with open(unfinished, "wb") as file:
-    file.write(content)
-os.replace(unfinished, path)
+path = os.path.join(directory, digest[:16])
+if not os.path.isdir(path):
+    unfinished = tempfile.mkdtemp(dir=directory)
+    zipfile.ZipFile(io.BytesIO(content)).extractall(unfinished)
+    compileall.compile_dir(unfinished, quiet=2)
+    try:
+        os.rename(unfinished, path)
+    except OSError:
+        shutil.rmtree(unfinished)
 print(path)
 """
 

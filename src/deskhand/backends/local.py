@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from deskhand.backends.base import Backend, Envelope, Outcome
+from deskhand.backends.lease import DesktopLease, DisplayLease
 from deskhand.errors import DeskhandError
 from deskhand.hand.hand import Hand
 
@@ -25,6 +26,7 @@ class LocalDisplay(Backend):
 
     def __init__(self, display: str | None = None, xauthority: str | None = None, session: str | None = None) -> None:
         self._hand = Hand(display, xauthority, session)
+        self._place = (display, xauthority)
         # The hand is for one thread at a time, and a batch may take a minute.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="deskhand-hand")
         self._closed = False
@@ -56,6 +58,9 @@ class LocalDisplay(Backend):
 
     async def windows(self) -> list[dict[str, Any]]:
         return await self._run(self._hand.windows)
+
+    def lease(self, holder: str) -> DesktopLease:
+        return DisplayLease(*self._place, holder)
 
     async def aclose(self) -> None:
         if not self._closed:

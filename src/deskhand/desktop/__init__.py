@@ -5,6 +5,7 @@
 - ``account``     as whom a desktop runs
 - ``sessions``    the kinds of desktop: what each is started with and known by
 - ``home``        its HOME: settings without first-run dialogs, saver, lock, compositing or animations
+- ``first_starts`` the same for common applications
 - ``xserver``     Xvfb, its cookie, lock files of dead servers
 - ``readiness``   the proofs that a part is up
 - ``processes``   every process of a desktop, and how they are ended

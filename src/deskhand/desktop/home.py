@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from .account import Account
+from .first_starts import first_start_files
 from .sessions import SESSIONS
 
 _AUTOSTART = "/etc/xdg/autostart"
@@ -36,6 +37,7 @@ def make_home(directory: str, account: Account, session: str) -> None:
         ".gtkrc-2.0": _GTK2_SETTINGS,
         ".xscreensaver": "mode: off\nlock: False\ndpmsEnabled: False\n",
         **{f".config/autostart/{name}": _hidden_entry(name) for name in _entries_not_started()},
+        **first_start_files(),
         **SESSIONS[session].files(),
     }
     for name in ("home", "run", "tmp", "logs"):

@@ -210,22 +210,22 @@ def _release_if_down(conn: Connection, codes: List[Tuple[str, int]]) -> List[Tup
     """Send releases for those of ``codes`` that the server has as down (a release of what is up does nothing)."""
     if not codes:
         return []
-    keys_down = set(core.query_keymap(conn))
-    mask = core.query_pointer(conn).mask
+    state = core.input_state(conn)
     released = []
     for kind, code in codes:
-        # The core state tells only the first five buttons; the others are released on the word of the ledger.
-        down = code in keys_down if kind == KEY else code > 5 or bool(mask >> (7 + _logical(conn, code)) & 1)
+        if kind == KEY:
+            down = code in state.keycodes
+        else:
+            mapped = code <= len(state.pointer_mapping)
+            logical = state.pointer_mapping[code - 1] if mapped else code
+            # The core state tells of five buttons; the others are released on the word of the ledger.
+            down = not 1 <= logical <= 5 or bool(state.mask >> (7 + logical) & 1)
         if down:
             xtest.fake_input(conn, xtest.KEY_RELEASE if kind == KEY else xtest.BUTTON_RELEASE, code)
             released.append((kind, code))
-    conn.sync()
+    if released:
+        conn.sync()
     return released
-
-
-def _logical(conn: Connection, button: int) -> int:
-    mapping = core.get_pointer_mapping(conn)
-    return mapping[button - 1] if 0 < button <= len(mapping) else button
 
 
 def _now() -> float:

@@ -4,9 +4,9 @@ Each session has a line in the root property ``_DESKHAND_LEASE`` (see ``owned_pr
 
     {"owner": window, "nonce": "...", "holder": "name", "since": s, "held": true|false, "until": s}
 
-A line counts while its owner's window exists, and one that holds the desktop only ``until`` then: a session that hangs,
-or that nobody uses, does not keep others out for ever. Lines with ``held`` false wait, in the order of ``since``. Times
-are seconds of CLOCK_BOOTTIME, one clock for the whole machine.
+A line counts while its owner's window exists, and only ``until`` then: a session that hangs, or that nobody uses, does
+not keep others out for ever. Lines with ``held`` false wait, in the order of ``since``. Times are seconds of
+CLOCK_BOOTTIME, one clock for the whole machine.
 
 A lease keeps well-meaning sessions apart. It is no wall: any client of the display may still send input.
 """
@@ -14,12 +14,15 @@ A lease keeps well-meaning sessions apart. It is no wall: any client of the disp
 from __future__ import annotations
 
 import math
+import os
 import time
 from typing import Any, List, Optional
 
-from .errors import DesktopInUse, DisplayLost
+from . import state
+from .errors import DesktopInUse
 from .owned_property import Line, OwnedProperty
 from .x11 import Connection, core
+from .x11.connection import DEFAULT_TIMEOUT
 from .x11.events import Event
 
 _PROPERTY_CHANGE, _STRUCTURE_NOTIFY = 1 << 22, 1 << 17
@@ -36,6 +39,11 @@ class Lease:
         self._lines = _Lines(conn, "_DESKHAND_LEASE")
         self._since: Optional[float] = None
 
+    @property
+    def lost(self) -> bool:
+        """Whether the connection, and the lease with it, is gone."""
+        return self._conn.closed
+
     def take(self, seconds: float, wait: float = 0.0) -> None:
         """Take the desktop for ``seconds``, or keep it for so long from now; queue for it ``wait`` seconds at most.
 
@@ -44,56 +52,61 @@ class Lease:
             DisplayLost: The display went away, or the wait was cut short.
         """
         deadline = time.monotonic() + wait
-        changed = True
+        changed = False
 
         def note(event: Event) -> None:
             nonlocal changed
             changed = True
 
+        def woken() -> bool:
+            return changed
+
         with self._conn.subscribe(note):
             while True:
-                before = self._try(seconds, queue=wait > 0)
+                left = max(0.0, deadline - time.monotonic())
+                before = self._try(seconds, left)
                 if before is None:
                     return
-                left = deadline - time.monotonic()
-                if left <= 0:
+                if not left:
                     self._withdraw()
-                    raise DesktopInUse(_refusal(before, wait), holder=str(before.get("holder", "")))
+                    raise DesktopInUse(_refusal(before, wait), holder=_name(before))
                 changed = False
-                # The property is read anew after its watch is set, so that no change falls between.
                 self._watch(before)
-                if self._try_changed(before):
-                    continue
-                self._conn.wait(lambda: changed, min(left, self._expiry(before)))
+                if self._stands(before):  # looked at after the watch is set, so that no change falls between
+                    self._conn.wait(woken, min(left, max(0.0, _time(before, "until") - _now())))
 
     def release(self) -> None:
-        """Let the next one have it."""
-        if self._conn.closed:
-            return
-        self._withdraw()
-        self._lines.forget()
-        self._conn.sync()
+        """Let the next one have it, and end the connection."""
+        try:
+            if not self._conn.closed:
+                self._withdraw()
+                self._conn.sync()
+        finally:
+            self._conn.close()
 
-    def _try(self, seconds: float, queue: bool) -> Optional[Line]:
-        """Take it when it is our turn (None), else queue when asked to and give the line of who is before us."""
+    def cut(self) -> None:
+        """End the connection now, from any thread: a wait in ``take`` ends with ``DisplayLost``."""
+        self._conn.cut()
+
+    def _try(self, seconds: float, left: float) -> Optional[Line]:
+        """Take it when it is our turn (None), else queue for ``left`` seconds and give the line of who is before us."""
         with self._lines.exclusive():
             self._lines.take_dead()
             now = _now()
             if self._since is None:
                 self._since = now
             before = [line for line in self._lines.others() if self._is_before(line, now)]
-            if before:
-                if queue:
-                    self._lines.write(self._line(False, now))
-                return min(before, key=lambda line: (not line.get("held"), _time(line, "since")))
-            self._lines.write(self._line(True, now + min(seconds, LONGEST)))
+            if not before:
+                self._lines.write(self._line(True, now + min(seconds, LONGEST)))
+            elif left:
+                self._lines.write(self._line(False, now + min(left, LONGEST)))
         self._conn.sync()
-        return None
+        return min(before, key=lambda line: (not line["held"], _time(line, "since"))) if before else None
 
     def _is_before(self, line: Line, now: float) -> bool:
-        if line.get("held") is True:
-            return 0 < _time(line, "until") - now <= LONGEST
-        return line.get("held") is False and self._since is not None and _time(line, "since") < self._since
+        if not _counts(line, now):
+            return False
+        return bool(line["held"]) or (self._since is not None and _time(line, "since") < self._since)
 
     def _line(self, held: bool, until: float) -> Line:
         return {"holder": self.holder, "since": self._since, "held": held, "until": until}
@@ -104,18 +117,34 @@ class Lease:
         self._since = None
 
     def _watch(self, line: Line) -> None:
-        """Be told when the property changes and when the owner of ``line`` goes away."""
+        """Be told when the property changes, and when the owner of ``line`` goes away."""
         core.select_input(self._conn, self._conn.root, _PROPERTY_CHANGE)
         core.select_input(self._conn, int(line["owner"]), _STRUCTURE_NOTIFY)
         self._conn.sync()
 
-    def _try_changed(self, line: Line) -> bool:
+    def _stands(self, line: Line) -> bool:
         with self._lines.exclusive():
-            return line not in self._lines.others()
+            return line in self._lines.others()
 
-    @staticmethod
-    def _expiry(line: Line) -> float:
-        return max(0.0, _time(line, "until") - _now()) if line.get("held") else math.inf
+
+def open_lease(display: Optional[str], xauthority: Optional[str], holder: str) -> Lease:
+    """A lease of ``holder`` at ``display`` (None: DISPLAY), not taken yet, over a connection of its own.
+
+    ``xauthority`` None: as for ``Display``. The connection ends with ``Lease.release``.
+
+    Raises:
+        NoDisplay, DisplayTimeout: The display can not be reached.
+    """
+    name = display or os.environ.get("DISPLAY") or None
+    if xauthority is None and name is not None:
+        desktop = state.find_desktop(name)
+        xauthority = str(desktop["xauthority"]) if desktop is not None else None
+    conn = Connection.open(name, xauthority, DEFAULT_TIMEOUT)
+    try:
+        return Lease(conn, holder)
+    except BaseException:
+        conn.close()
+        raise
 
 
 def holder_of(conn: Connection) -> Optional[str]:
@@ -123,8 +152,8 @@ def holder_of(conn: Connection) -> Optional[str]:
     lines = _Lines(conn, "_DESKHAND_LEASE")
     now = _now()
     with lines.exclusive():
-        held = [line for line in lines.others() if line.get("held") is True and 0 < _time(line, "until") - now <= LONGEST]
-    return str(held[0].get("holder", "")) if held else None
+        held = [line for line in lines.others() if _counts(line, now) and line["held"]]
+    return _name(held[0]) if held else None
 
 
 class _Lines(OwnedProperty):
@@ -133,15 +162,23 @@ class _Lines(OwnedProperty):
         return [line for line in self._read() if line.get("nonce") != self._nonce and self._lives(line)]
 
 
+def _counts(line: Line, now: float) -> bool:
+    """Whether a line is one of ours and its time is not over: anybody may write on the root window."""
+    return line.get("held") in (True, False) and 0 < _time(line, "until") - now <= LONGEST
+
+
 def _time(line: Line, name: str) -> float:
     value: Any = line.get(name)
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.inf
 
 
+def _name(line: Line) -> str:
+    return "".join(one if one.isprintable() else " " for one in str(line.get("holder", "")))[:100]
+
+
 def _refusal(line: Line, waited: float) -> str:
-    name = str(line.get("holder", ""))[:100]
-    how = f", still after {waited:g} s" if waited else ""
-    return f"the desktop is in use by session {name!r}{how}: wait until it ends, queue for it, or use another desktop"
+    still = f", still after {waited:g} s" if waited else ""
+    return f"the desktop is in use by session {_name(line)!r}{still}: wait until it has ended, or use another desktop"
 
 
 def _now() -> float:

@@ -45,8 +45,7 @@ class Pointer:
             ActionFailed: the pointer ended elsewhere: a client confines it, or a person moves it.
         """
         xtest.fake_input(self._conn, xtest.MOTION, 0, *point)
-        self._conn.sync()
-        at = self.position()
+        at = self.position()  # a round trip, so the motion has been carried out
         if at != point:
             raise ActionFailed(f"the pointer went to {at} and not to {point}: another program confines or moves it")
 

@@ -1,7 +1,7 @@
 """Record one session while it runs: ``trace.jsonl``, the pictures, and at the end the page and a summary.
 
-A line of ``trace.jsonl`` is one event, ``{"event": "start" | "say" | "tool" | "batch" | "error" | "finish", ...}``;
-times are seconds since the epoch, durations seconds. A line is complete and with the kernel when the call returns, so
+A line of ``trace.jsonl`` is one event, ``{"event": "start" | "say" | "model" | "tool" | "batch" | "error" | "finish",
+...}``; times are seconds since the epoch, durations seconds. A line is complete and with the kernel when the call returns, so
 a run that is killed leaves a readable trace; ``write_page`` makes the page of it afterwards.
 """
 
@@ -29,7 +29,7 @@ _SUFFIX = {"png": "png", "jpeg": "jpg", "webp": "webp"}
 _OUTCOMES = ("done", "failed", "stopped")
 
 # What others gave; the rest of a line (step numbers, times, file names) is ours and never masked.
-_GIVEN = ("goal", "title", "facts", "text", "name", "answer", "envelope", "before_facts", "checks")
+_GIVEN = ("goal", "title", "facts", "text", "name", "answer", "envelope", "before_facts", "checks", "given", "reply")
 
 
 class TraceRecorder:
@@ -87,6 +87,33 @@ class TraceRecorder:
     def say(self, text: str) -> None:
         """What the agent said or thought before what it does next."""
         self._append({"event": "say", "text": text})
+
+    def model_turn(
+        self,
+        name: str,
+        *,
+        given: Any,
+        reply: Any,
+        text: str,
+        facts: Mapping[str, Any],
+        started: float,
+        elapsed_s: float,
+    ) -> None:
+        """One question to a model and its reply; what it then asked for follows as batches and tool calls.
+
+        Args:
+            name: The model.
+            given: What the request held that the one before did not, pictures left out: they are in the trace.
+            reply: The reply in the vendor's own form, as JSON.
+            text: What it said in words.
+            facts: ``stop`` and ``reason`` (why the reply ended), ``tokens`` (``input``, ``cache_read``,
+                ``cache_write``, ``output``), ``pictures`` (how many the request held), ``retries``, ``cost`` (None
+                when no prices are known).
+            started: When it was asked, seconds since the epoch.
+            elapsed_s: Until the reply was there, seconds.
+        """
+        event = {"event": "model", "name": name, "started": started, "elapsed_s": elapsed_s}
+        self._append({**event, "given": given, "reply": reply, "text": text, "facts": dict(facts)}, step=True)
 
     def tool(self, name: str, answer: Any) -> None:
         """A call that is no batch, and what came back (``computer_apps`` and its list)."""

@@ -216,16 +216,16 @@ class _Anthropic(Adapter):
             block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.get("id")}
             if call.get("toolset_name"):
                 block["toolset_name"] = call["toolset_name"]
-            image = [_image(result.picture)] if result.picture is not None else []
+            pictures = [image(result.picture)] if result.picture is not None else []
             if result.ok:
                 text = self._done(call, result)
-                block["content"] = [{"type": "text", "text": line} for line in (text, result.text) if line] + image
+                block["content"] = [{"type": "text", "text": line} for line in (text, result.text) if line] + pictures
             else:
                 failed = failed or result.status == "failed"
                 skipped = HALTED if result.status == "skipped" or (failed and result.status == "not sent") else NOT_SENT
                 text = (result.text or "It did not work.") if result.status == "failed" else skipped
                 block.update(content=[{"type": "text", "text": text}], is_error=True)
-                beside += image
+                beside += pictures
             blocks.append(block)
         return blocks + beside
 
@@ -333,6 +333,7 @@ def _blocks(reply: Any) -> list[dict[str, Any]]:
     return [block for block in value if isinstance(block, dict)] if isinstance(value, list) else []
 
 
-def _image(picture: bytes) -> dict[str, Any]:
+def image(picture: bytes) -> dict[str, Any]:
+    """A picture as a content block."""
     data = base64.b64encode(picture).decode()
     return {"type": "image", "source": {"type": "base64", "media_type": media_type(picture), "data": data}}

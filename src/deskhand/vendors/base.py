@@ -11,10 +11,11 @@ imported here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from deskhand.approvals import Ask as Ask
 from deskhand.backends.base import Outcome
 from deskhand.errors import ActionError, BatchRefused
 from deskhand.hand.coordinates import Space
@@ -27,21 +28,6 @@ from deskhand.vendors.results import CallResult, Part, call_results, without_ind
 from deskhand.vendors.verbs import Action, Verbs
 
 MAX_ACTIONS = 100
-
-
-@dataclass(frozen=True)
-class Ask:
-    """Something in a reply that a person has to allow before anything of it is done.
-
-    ``source`` is who asks (``anthropic confirm``, ``openai safety check``, ``gemini safety decision``), ``reason`` why,
-    for the person to read; ``facts`` is what the vendor sent.
-    """
-
-    call: int
-    verb: str
-    source: str
-    reason: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

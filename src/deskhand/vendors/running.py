@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
+from deskhand.approvals import Approve as Approve
+from deskhand.approvals import declined as declined
 from deskhand.backends.base import Outcome
 from deskhand.errors import ActionError, BatchRefused
-from deskhand.vendors.base import Adapter, Ask, Finish
+from deskhand.vendors.base import Adapter, Finish
 
 
 class Acts(Protocol):
@@ -16,9 +18,6 @@ class Acts(Protocol):
     async def act(self, batch: Mapping[str, Any]) -> Outcome: ...
 
     async def screenshot(self, **wish: Any) -> Outcome: ...
-
-
-Approve = Callable[[Ask], Awaitable[bool]]
 
 
 async def first_look(adapter: Adapter, session: Acts) -> Outcome:
@@ -62,8 +61,3 @@ async def run_turn(
     shown = any(isinstance(outcome, Outcome) and outcome.picture for outcome in outcomes[-1:])
     look = await first_look(adapter, session) if adapter.needs_picture and not shown and turn.calls else None
     return adapter.answer(turn, outcomes, look), None if failed else turn.finish
-
-
-def declined(ask: Ask) -> str:
-    """What the model reads when the person says no (the wording of the Anthropic SDK's ConfirmDeclinedError)."""
-    return f"The user did not grant permission to run '{ask.verb}'. Do not retry it unless the user asks you to."

@@ -259,8 +259,28 @@ def set_input_focus(conn: Connection, window: int, time: int = 0, revert_to: int
 
 def query_keymap(conn: Connection) -> List[int]:
     """The keycodes that are down, as the core keyboard has them."""
-    data = conn.call(44, 0)
+    return _keycodes(conn.call(44, 0))
+
+
+def _keycodes(data: bytes) -> List[int]:
     return [code for code in range(8, 256) if data[8 + code // 8] >> (code % 8) & 1]
+
+
+class InputState(NamedTuple):
+    """What is down: keycodes, and the state mask of QueryPointer; ``pointer_mapping`` as in GetPointerMapping."""
+
+    keycodes: List[int]
+    mask: int
+    pointer_mapping: List[int]
+
+
+def input_state(conn: Connection) -> InputState:
+    """QueryKeymap, QueryPointer and GetPointerMapping in one round trip."""
+    keymap, pointer, mapping = conn.ask(44, 0), conn.ask(38, 0, struct.pack("=I", conn.root)), conn.ask(117, 0)
+    keycodes = _keycodes(conn.reply(keymap))
+    (mask,) = struct.unpack_from("=H", conn.reply(pointer), 24)
+    data = conn.reply(mapping)
+    return InputState(keycodes, mask, list(data[32 : 32 + data[1]]))
 
 
 def get_keyboard_mapping(conn: Connection, first: int, count: int) -> List[Tuple[int, ...]]:

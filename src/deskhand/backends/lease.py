@@ -1,0 +1,80 @@
+"""Leases as sessions see them: whose turn it is at a desktop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from deskhand.errors import DeskhandError
+from deskhand.hand.lease import Lease, open_lease
+
+
+class DesktopLease(ABC):
+    """The turn of one session at one desktop; other processes that ask for it see who has it."""
+
+    @abstractmethod
+    async def take(self, seconds: float, wait: float = 0.0) -> None:
+        """Take it for ``seconds``, or keep it for so long from now; queue for it ``wait`` seconds at most.
+
+        Raises:
+            DesktopInUse: Another session has it; names it.
+            NoDisplay, DisplayLost: The desktop can not be reached, or went away.
+        """
+
+    @abstractmethod
+    async def release(self) -> None:
+        """Let the next one have it. Calling it again does nothing."""
+
+
+class DisplayLease(DesktopLease):
+    """The lease of an X display, held on its root window over a connection of its own.
+
+    Its own, because that of the hand is cut when a batch is cancelled, and the turn must outlive that.
+    """
+
+    def __init__(self, display: str | None, xauthority: str | None, holder: str) -> None:
+        self._open: Callable[[], Lease] = lambda: open_lease(display, xauthority, holder)
+        self._lease: Lease | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._cutting = threading.Lock()
+
+    async def take(self, seconds: float, wait: float = 0.0) -> None:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="deskhand-lease")
+        taking = self._thread.submit(self._take, seconds, wait)
+        try:
+            await asyncio.wrap_future(taking)
+        except asyncio.CancelledError:
+            if wait and not taking.done():
+                self._cut()
+            raise
+
+    async def release(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            ended = thread.submit(self._release)
+            thread.shutdown(wait=False)
+            await asyncio.shield(asyncio.wrap_future(ended))
+
+    def _take(self, seconds: float, wait: float) -> None:
+        with self._cutting:
+            if self._lease is None or self._lease.lost:
+                self._lease = self._open()
+            lease = self._lease
+        lease.take(seconds, wait)
+
+    def _cut(self) -> None:
+        with self._cutting:
+            if self._lease is not None:
+                self._lease.cut()
+
+    def _release(self) -> None:
+        lease, self._lease = self._lease, None
+        try:
+            if lease is not None:
+                lease.release()
+        except DeskhandError:
+            pass  # the display is gone, and the lease with it

@@ -1,0 +1,1 @@
+"""Servers on loopback that speak the vendors' protocols, for the vendors' own SDKs to talk to."""
