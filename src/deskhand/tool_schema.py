@@ -132,7 +132,7 @@ def _type(hint: Any) -> Schema:
 
 
 def _range(check: Callable[[Any], Any], wrong: Any) -> tuple[Any, Any]:
-    """The range a field's check allows, from what it says of a value that is out of it: it is written down nowhere else.
+    """The range a field's check allows, from what it says of a value outside it: it is written down nowhere else.
 
     (None, None) when it takes the value, or says no range.
     """

@@ -36,7 +36,8 @@ def test_a_recorded_action_is_waited_for(policy: Policy, kind: str) -> None:
         ("xt-late-paint", False),  # the shell is back 22 ms before its output is painted; a clock is cut out
     ],
 )
-def test_recordings_that_the_values_were_not_fitted_to(kind: str, s150_is_right: bool) -> None:
+def test_recordings_of_our_own_desktop(kind: str, s150_is_right: bool) -> None:
+    """Two of them gave a rule its form: the quiet of a browser, and a terminal's after its command."""
     recording = recorded(kind)
     assert cosmetic(recording, 2.0)
     assert cosmetic(recording, replay(ADAPTED, recording).waited)

@@ -171,3 +171,9 @@ def test_nothing_needs_a_display() -> None:
     code = "from deskhand.hand.keyboard import Key, parse_keys; print(parse_keys('ctrl++').keys[1].name)"
     done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": "src"}, capture_output=True, check=True)
     assert done.stdout == b"plus\n"
+
+
+@pytest.mark.parametrize("text", ["--help", "-help", "_return", "ctrl+--help", "return-"])
+def test_a_word_with_an_edge_of_dashes_is_no_key(text: str) -> None:
+    with pytest.raises(ValueError, match="unknown key"):
+        key_names.parse_chord(text)

@@ -68,9 +68,7 @@ class Claude(Model):
         return self._adapter
 
     def open(self, instructions: str, tools: Sequence[Tool], goal: str, look: Outcome) -> None:
-        ours = [
-            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in tools
-        ]
+        ours = [{"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in tools]
         self._tools = [*self._adapter.tools(), *ours]
         # Tools stand before the instructions in what is cached, so one mark holds for both.
         self._system = [{"type": "text", "text": instructions, "cache_control": _CACHE}]
@@ -113,7 +111,9 @@ class Claude(Model):
                 pieces[-1].append(block)
             else:
                 given = block.get("input")
-                pieces.append(Call(str(block.get("id")), str(block.get("name")), given if isinstance(given, dict) else None))
+                pieces.append(
+                    Call(str(block.get("id")), str(block.get("name")), given if isinstance(given, dict) else None)
+                )
         reason = str(raw.get("stop_reason", ""))
         stop = _STOPS.get(reason, "acts" if pieces else "says")
         if stop == "refused":

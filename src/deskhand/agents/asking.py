@@ -233,8 +233,7 @@ class ModelRun:
         except (ActionError, Unsupported) as error:
             answer = refused(error)
         if call.name != "finish":
-            first = answer.text.split("\n")[0]
-            self.progress(f"  {call.name}: {first[:200]}")
+            self.progress(f"  {call.name}: {_in_a_line(answer)}")
         return answer
 
 
@@ -268,6 +267,15 @@ class _Watched:
 
     async def screenshot(self, **wish: Any) -> Outcome:
         return await self._session.screenshot(**wish)
+
+
+def _in_a_line(answer: ToolAnswer) -> str:
+    apps = answer.data.get("apps")
+    if isinstance(apps, list):
+        more = f" and {len(apps) - 8} more" if len(apps) > 8 else ""
+        return f"{len(apps)} applications: {', '.join(app['name'] for app in apps[:8])}{more}"
+    lines = answer.text.split("\n")
+    return lines[0][:200] + (f" and {len(lines) - 1} more" if len(lines) > 1 else "")
 
 
 async def _allowed(ask: Ask) -> bool:

@@ -18,9 +18,7 @@ StandIn = Callable[[dict[str, Any]], dict[str, Any] | None]
 """What takes the place of an old picture; None takes it away."""
 
 
-def prune(
-    history: list[Any], is_picture: Callable[[dict[str, Any]], bool], stand_in: StandIn, keep: int = KEEP
-) -> int:
+def prune(history: list[Any], is_picture: Callable[[dict[str, Any]], bool], stand_in: StandIn, keep: int = KEEP) -> int:
     """Leave out the oldest pictures of ``history`` when there are twice ``keep``; how many are left in it.
 
     Messages that are no plain JSON (a vendor's own objects) are left as they are.

@@ -158,7 +158,9 @@ class Model(ABC):
         if status == 404:
             return ModelUnavailable(f"{self.vendor} knows no model {self.model!r} ({said}): name another with --model")
         if status == 429:
-            return ModelUnavailable(f"{self.vendor} still limits the rate after several tries ({said}): try again later")
+            return ModelUnavailable(
+                f"{self.vendor} still limits the rate after several tries ({said}): try again later"
+            )
         if status >= 500:
             return ModelUnavailable(f"{self.vendor} can not answer now ({status}: {said}): try again later")
         return ModelUnavailable(f"{self.vendor} refuses the request ({status}: {said}): another --model may take it")

@@ -117,9 +117,7 @@ class OwnTools:
         if name == "launch":
             return await self._launch(arguments["app"])
         if name == "computer_act":
-            return await self._computer.act(
-                arguments.get("actions"), arguments.get("expect"), arguments.get("settle")
-            )
+            return await self._computer.act(arguments.get("actions"), arguments.get("expect"), arguments.get("settle"))
         if name == "computer_screenshot":
             return await self._computer.screenshot(arguments.get("region"))
         return await self._computer.apps()

@@ -6,8 +6,9 @@ import datetime
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,14 +19,34 @@ from deskhand.cli.output import DisplayOption, fail
 from deskhand.errors import SetupError
 
 if TYPE_CHECKING:
-    from deskhand.agents import RunResult, Script
+    from deskhand.agents import Check, RunResult
+    from deskhand.session import Session
     from deskhand.trace import TraceRecorder
 
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
 
+@dataclass(frozen=True)
+class Job:
+    """What is to be done, by whom: ``work`` does it at a session's desktop whose user has that home."""
+
+    goal: str
+    name: str
+    work: Callable[[Session, Path], Awaitable[RunResult]]
+
+
 def add_to(app: typer.Typer) -> None:
     app.command("run")(run)
+
+
+def _some_prices(text: str | None) -> str | None:
+    from deskhand.agents.usage import Prices
+
+    try:
+        Prices.parse(text or "0,0")
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return text
 
 
 def run(
@@ -33,7 +54,23 @@ def run(
         str | None, typer.Argument(metavar="[GOAL]", help="What the agent shall do; the demo's without one.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", metavar="MODEL", help="scripted:FILE replays a script.")
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            help="anthropic:NAME, openai:NAME or google:NAME asks a model, scripted:FILE replays a script."
+            " Without it the first vendor whose key is set; without a key, the demo's script.",
+        ),
+    ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(
+            "--base-url", metavar="URL", help="The server's address; with openai:NAME any that speaks chat completions."
+        ),
+    ] = None,
+    adapter: Annotated[
+        str | None,
+        typer.Option("--adapter", metavar="NAME", help="How such a server's model clicks: tools, qwen or ui_tars."),
     ] = None,
     display: DisplayOption = None,
     session: DesktopSessionOption = "xfce",
@@ -44,22 +81,38 @@ def run(
     max_actions: Annotated[
         int | None, typer.Option("--max-actions", min=1, help="The run's budget of actions.")
     ] = None,
+    max_turns: Annotated[int, typer.Option("--max-turns", min=1, help="Replies of the model, at most.")] = 100,
+    pictures: Annotated[
+        int, typer.Option("--pictures", min=1, max=10, help="Pictures the model is left with when old ones go.")
+    ] = 5,
+    approve: Annotated[
+        bool, typer.Option("--approve", help="Allow what the vendor wants a person to allow; else asked or declined.")
+    ] = False,
+    prices: Annotated[
+        str | None,
+        typer.Option(
+            "--prices",
+            metavar="IN,OUT[,READ,WRITE]",
+            callback=_some_prices,
+            help="Of a million tokens, read and written from or to the cache too: the trace then tells the cost.",
+        ),
+    ] = None,
 ) -> None:
     """Have an agent work towards GOAL, on a desktop of its own unless --display names one.
 
     Exits 0 only when the agent was done and what can be checked was checked. The last line is the path of the trace.
     """
-    script = _script(goal, model)
+    job = _job(goal, model, base_url, adapter, pictures, max_turns, approve, prices)
     directory = _trace_directory(trace)
     if display is not None:
         from deskhand.hand.state import find_desktop
 
         known = find_desktop(display)
         home = Path(known["home"] if known is not None else os.path.expanduser("~"))
-        result = _run(script, display, home, directory, max_actions)
+        result = _run(job, display, home, directory, max_actions)
     else:
         with _desktop(session, size) as (own_display, home):
-            result = _run(script, own_display, home, directory, max_actions)
+            result = _run(job, own_display, home, directory, max_actions)
     print(f"{'done' if result.ok else 'FAILED'}: {result.text}")
     _tell_page(directory)
     sys.exit(0 if result.ok else 3)
@@ -82,13 +135,67 @@ def _desktop(session: str, size: str) -> Iterator[tuple[str, Path]]:
         stop_desktop(desktop.display)
 
 
-def _script(goal: str | None, model: str | None) -> Script:
+def _job(
+    goal: str | None,
+    model: str | None,
+    base_url: str | None,
+    adapter: str | None,
+    pictures: int,
+    max_turns: int,
+    approve: bool,
+    prices: str | None,
+) -> Job:
+    """A model's job or a script's; what is wrong with it is said before a desktop is started."""
+    from deskhand.agents.models import default_model, load_model
+
+    wanted = model or ("openai:" if base_url else default_model(os.environ))
+    if wanted is None or wanted.startswith("scripted:"):
+        return _scripted(goal, model)
+    from deskhand.agents.asking import ModelRun
+    from deskhand.agents.usage import Prices
+    from deskhand.cli.approval import approval
+
+    try:
+        asked = load_model(wanted, os.environ, base_url, adapter, pictures)
+    except SetupError as error:
+        fail(str(error), 2)
+    the_demos = goal is None
+    if goal is None:
+        from deskhand.agents import Script
+        from deskhand.agents.scripted import DEMO
+
+        goal = Script(DEMO).goal
+    money = None if prices is None else Prices.parse(prices)
+    task = goal
+
+    async def work(session: Session, home: Path) -> RunResult:
+        checks = [lambda: _demo_check(home)] if the_demos else []
+        try:
+            asking = ModelRun(task, asked, session, approve=approval(approve), progress=_say, prices=money)
+            return await asking.run(checks, max_turns)
+        finally:
+            await asked.aclose()
+
+    return Job(goal, asked.name, work)
+
+
+def _demo_check(home: Path) -> Check:
+    """The demo's goal leaves the words to the model, so that there are some is all that can be checked."""
+    from deskhand.agents import Check
+
+    try:
+        size = (home / "hello.txt").stat().st_size
+        found = f"a file of {size} bytes"
+    except OSError as error:
+        size, found = 0, error.strerror or str(error)
+    return Check("the file hello.txt holds a note", "a file that is not empty", found, size > 0)
+
+
+def _scripted(goal: str | None, model: str | None) -> Job:
     """The script to replay; without a model's key another goal than the script's own is refused."""
-    from deskhand.agents import Script
+    from deskhand.agents import Script, run_goal
     from deskhand.agents.scripted import DEMO
 
-    if model is not None and not model.startswith("scripted:"):
-        fail(f"the model {model!r} is not known: --model scripted:FILE replays a script", 2)
     path = DEMO if model is None else Path(model.removeprefix("scripted:"))
     try:
         script = Script(path)
@@ -96,11 +203,19 @@ def _script(goal: str | None, model: str | None) -> Script:
         fail(str(error), 2)
     if goal is not None and goal.strip() != script.goal:
         fail(
-            f"only the script's own goal can be reached ({script.goal!r}): asking a model, with {' or '.join(KEYS)}"
-            " set, comes in a later version; leave the goal out, or name another script with --model scripted:FILE",
+            f"only the script's own goal can be reached ({script.goal!r}): set {', '.join(KEYS[:-1])} or {KEYS[-1]} to"
+            " ask a model, leave the goal out, or name another script with --model scripted:FILE",
             2,
         )
-    return script
+
+    async def work(session: Session, home: Path) -> RunResult:
+        return await run_goal(script.goal, script, session, script.checks(home), progress=_say)
+
+    return Job(script.goal, script.name, work)
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
 def _trace_directory(wanted: Path | None) -> Path:
@@ -122,17 +237,17 @@ def _trace_directory(wanted: Path | None) -> Path:
     raise SetupError("too many runs began in this second: name a directory with --trace")
 
 
-def _run(script: Script, display: str, home: Path, directory: Path, max_actions: int | None) -> RunResult:
+def _run(job: Job, display: str, home: Path, directory: Path, max_actions: int | None) -> RunResult:
     import asyncio
 
     from deskhand.trace import TraceRecorder
 
-    print(f"Goal: {script.goal}", flush=True)
-    facts = {"model": script.name, "display": display}
-    recorder = TraceRecorder(directory, goal=script.goal, facts=facts)
+    print(f"Goal: {job.goal}", flush=True)
+    facts = {"model": job.name, "display": display}
+    recorder = TraceRecorder(directory, goal=job.goal, facts=facts)
     try:
         with recorder:
-            result = asyncio.run(_run_session(script, display, home, recorder, max_actions))
+            result = asyncio.run(_run_session(job, display, home, recorder, max_actions))
             checks = [
                 {"what": check.what, "expected": check.expected, "found": check.found, "ok": check.ok}
                 for check in result.checks
@@ -150,13 +265,10 @@ def _tell_page(directory: Path) -> None:
 
 
 async def _run_session(
-    script: Script, display: str, home: Path, recorder: TraceRecorder, max_actions: int | None
+    job: Job, display: str, home: Path, recorder: TraceRecorder, max_actions: int | None
 ) -> RunResult:
-    from deskhand.agents import run_goal
     from deskhand.backends import LocalDisplay
     from deskhand.session import Session
 
     async with Session(LocalDisplay(display), max_actions, recorder) as session:
-        return await run_goal(
-            script.goal, script, session, script.checks(home), progress=lambda line: print(line, flush=True)
-        )
+        return await job.work(session, home)

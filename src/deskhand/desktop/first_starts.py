@@ -44,8 +44,6 @@ _FIREFOX_PREFERENCES = {
     "startup.homepage_welcome_url": '""',
     "browser.shell.checkDefaultBrowser": "false",
     "datareporting.policy.dataSubmissionEnabled": "false",
-    "toolkit.cosmeticAnimations.enabled": "false",
-    "ui.prefersReducedMotion": "1",
 }
 
 

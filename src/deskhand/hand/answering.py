@@ -1,7 +1,7 @@
 """One JSON request to one JSON answer and one exit status: what the one-file form and the command line share.
 
 Requests: a batch's envelope (``{"actions": [...]}``), or ``{"request": NAME, ...}`` with one of ``act``,
-``screenshot``, ``windows``, ``apps``, ``find``, ``info``.
+``screenshot``, ``windows``, ``apps``, ``find``, ``info``, ``release`` (what the session holds).
 """
 
 from __future__ import annotations
@@ -103,8 +103,10 @@ def _answer(hand: Hand, request: Any, alive: Callable[[], bool]) -> Reply:
         return Reply(body, picture, status)
     if name == "screenshot":
         return _screenshot(hand, request)
-    if name not in ("windows", "apps", "find", "info"):
-        raise BatchRefused(f"there is no request {str(name)[:60]!r}: use act, screenshot, windows, apps, find or info")
+    if name not in ("windows", "apps", "find", "info", "release"):
+        raise BatchRefused(
+            f"there is no request {str(name)[:60]!r}: use act, screenshot, windows, apps, find, info or release"
+        )
     unknown = [field for field in request if (name, field) != ("find", "app")]
     if unknown:
         raise BatchRefused(f"the request {name} has no field {str(unknown[0])[:60]!r}")
@@ -114,6 +116,8 @@ def _answer(hand: Hand, request: Any, alive: Callable[[], bool]) -> Reply:
         return Reply({"apps": hand.apps()}, None, OK)
     if name == "info":
         return Reply(hand.info(), None, OK)
+    if name == "release":
+        return Reply({"ok": True, "released": hand.release()}, None, OK)
     if not isinstance(request.get("app"), str):
         raise BatchRefused("the request find needs app, the name or id of an application")
 

@@ -138,6 +138,10 @@ class Hand:
 
         return opener.session_environment(self._answering().conn, self._name)
 
+    def release(self) -> List[str]:
+        """Release everything the session holds on the display; gives what was down, in words."""
+        return [f"{kind} {code}" for kind, code in self._answering().ledger.release_all()]
+
     def close(self, keep: bool = True) -> None:
         """Let go. A named session's ``key_down`` survives for a minute when ``keep``; all else is released."""
         if self._display is not None:

@@ -11,8 +11,8 @@ from typing import Dict, List, Optional, Tuple
 
 from .x11 import keysyms
 
-#: Canonical keysym name, then the other names of that key. They are compared in lower case without ``_``, ``-`` and
-#: spaces, so "Page_Up", "page up" and "PAGEUP" are one name.
+#: Canonical keysym name, then the other names of that key. They are compared in lower case without the ``_``, ``-``
+#: and spaces between their words, so "Page_Up", "page up" and "PAGEUP" are one name.
 _ALIASES = """
 Shift_L: shift leftshift lshift shiftleft
 Shift_R: rightshift rshift shiftright
@@ -335,7 +335,8 @@ def _short(text: str) -> str:
 
 
 def _folded(name: str) -> str:
-    return re.sub(r"[\s_-]+", "", name).lower()
+    # Only between words: "--help" is no key.
+    return re.sub(r"(?<=[^\W_])[\s_-]+(?=[^\W_])", "", name).lower()
 
 
 def _is_letter(part: str) -> bool:
