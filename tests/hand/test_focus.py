@@ -120,6 +120,22 @@ def test_a_stale_window_manager_property_is_no_window_manager(display: XServer) 
         assert manager_window(conn) == 0
 
 
+def test_a_window_that_draws_nothing_is_no_menu(display: XServer) -> None:
+    # As mutter's guard window: the manager's, over the whole screen, below all others.
+    with Connection.open(display.display) as manager, Connection.open(display.display) as conn:
+        check = core.create_window(manager)
+        name = manager.atom("_NET_SUPPORTING_WM_CHECK")
+        for window in (manager.root, check):
+            core.change_property(manager, window, name, core.ATOM_WINDOW, 32, check.to_bytes(4, sys.byteorder))
+        guard = core.create_window(manager, 0, 0, 1280, 800, input_only=True)
+        core.map_window(manager, guard)
+        manager.sync()
+        assert manager_window(conn) == check
+        with plain_window(conn) as window:
+            target = keyboard_target(conn)
+            assert (target.window, target.grabbed, target.title) == (window, None, "plän")
+
+
 def test_an_open_menu_gets_the_keys_and_is_named(openbox_display: XServer, tmp_path: Path) -> None:
     with (
         toolkit_window(openbox_display, "gtk", tmp_path / "log") as window,

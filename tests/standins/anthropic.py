@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import base64
 import itertools
+import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
-from tests.standins.brain import Do, Mind, Seen
+from deskhand.agents.anthropic import Claude
+from deskhand.agents.model import Model
+from tests.standins.brain import OURS, Do, Mind, Seen
 from tests.standins.server import Answer, Request
 
-COMPUTER = {
-    "click": lambda given: ("left_click", {"coordinate": [given["x"], given["y"]]}),
-    "type": lambda given: ("type", given),
-    "key": lambda given: ("key", {"text": given["keys"]}),
-    "wait": lambda given: ("wait", {"duration": given["seconds"]}),
-    "screenshot": lambda given: ("screenshot", {}),
-}
+
+def verb(do: Do) -> tuple[str, dict[str, Any]]:
+    """A call on the computer as the toolset names it."""
+    given = do.arguments
+    if do.name == "click":
+        return "left_click", {"coordinate": [given["x"], given["y"]]}
+    if do.name == "key":
+        return "key", {"text": given["keys"]}
+    if do.name == "wait":
+        return "wait", {"duration": given["seconds"]}
+    return do.name, given
 
 
 def message(content: Sequence[dict[str, Any]], stop: str, **more: Any) -> Answer:
@@ -36,12 +44,47 @@ def error(status: int, kind: str, said: str, **headers: str) -> Answer:
     return Answer({"type": "error", "error": {"type": kind, "message": said}}, status, headers)
 
 
-class Messages:
-    """Answers with what ``mind`` says."""
+class StandIn:
+    """The server's answers: what ``mind`` says, and what a test wants to go wrong."""
+
+    name = "anthropic"
+    keys = {"ANTHROPIC_API_KEY": "a key"}
+    base = "ANTHROPIC_BASE_URL"
+    limited = error(429, "rate_limit_error", "too many tokens a minute", **{"retry-after-ms": "20"})
+    wrong_key = error(401, "authentication_error", "invalid x-api-key")
+    no_model = error(404, "not_found_error", "model: nothing")
+    refuses = message([], "refusal", stop_details={"type": "refusal", "category": "cyber", "explanation": "no harm"})
+    #: A call that broke off in the middle of its text.
+    out_of_tokens = message(
+        [
+            {
+                "type": "tool_use",
+                "id": "toolu_cut",
+                "name": "type",
+                "toolset_name": "computer",
+                "input": {"text": "rm -r"},
+            }
+        ],
+        "max_tokens",
+    )
+
+    @staticmethod
+    def model(url: str, keep: int = 5) -> Model:
+        return Claude("claude-sonnet-5-5", url, keep)
 
     def __init__(self, mind: Mind) -> None:
         self._mind = mind
         self._ids = itertools.count()
+
+    @staticmethod
+    def conversation(body: Any) -> list[Any]:
+        """The messages of a request, without the marks for the cache, which are no part of what is cached."""
+        return [json.loads(re.sub(r', "cache_control": {[^}]*}', "", json.dumps(entry))) for entry in body["messages"]]
+
+    @staticmethod
+    def pictures(body: Any) -> int:
+        """Pictures in a request."""
+        return json.dumps(body["messages"]).count('"type": "image"')
 
     def __call__(self, request: Request) -> Answer:
         assert request.path.startswith("/v1/messages"), request.path
@@ -49,6 +92,8 @@ class Messages:
         if wrong:
             return error(400, "invalid_request_error", wrong)
         said = self._mind(seen(request.body))
+        if isinstance(said, Answer):
+            return said
         if isinstance(said, str):
             return message([{"type": "text", "text": said}] if said else [], "end_turn")
         toolset = any(tool.get("type", "").startswith("computer_toolset") for tool in request.body["tools"])
@@ -58,16 +103,16 @@ class Messages:
     def block(self, do: Do, toolset: bool = True) -> dict[str, Any]:
         """A call as a content block."""
         block = {"type": "tool_use", "id": f"toolu_{next(self._ids)}"}
-        if do.name not in COMPUTER:
+        if do.name in OURS:
             return {**block, "name": do.name, "input": do.arguments}
-        verb, given = COMPUTER[do.name](do.arguments)
+        name, given = verb(do)
         if toolset:
-            return {**block, "name": verb, "toolset_name": "computer", "input": given}
-        return {**block, "name": "computer", "input": {"action": verb, **given}}
+            return {**block, "name": name, "toolset_name": "computer", "input": given}
+        return {**block, "name": "computer", "input": {"action": name, **given}}
 
 
 def problem(body: Any) -> str | None:
-    """What the real API would refuse, of what can go wrong in a loop: calls without results, misplaced blocks, marks."""
+    """What the real API would refuse: calls without results, misplaced blocks, too many marks for the cache."""
     waiting: list[str] = []
     for number, entry in enumerate(body["messages"]):
         content = entry["content"]
@@ -95,7 +140,10 @@ def problem(body: Any) -> str | None:
 def seen(body: Any) -> Seen:
     """What a request shows."""
     goal = body["messages"][0]["content"][0]["text"]
-    results, errors, texts, picture = [], [], [], None
+    results: list[str] = []
+    errors: list[str] = []
+    texts: list[str] = []
+    picture = None
     for block in body["messages"][-1]["content"]:
         for inner in block["content"] if block["type"] == "tool_result" else [block]:
             if inner["type"] == "image":

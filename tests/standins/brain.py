@@ -10,6 +10,10 @@ from typing import Any
 from PIL import Image, ImageChops
 
 
+#: Tools of ours; everything else is the vendor's computer.
+OURS = ("computer_apps", "launch", "finish", "computer_act", "computer_screenshot")
+
+
 @dataclass(frozen=True)
 class Do:
     """One call. ``name`` is a tool of ours, or ``click``, ``type``, ``key``, ``wait`` on the vendor's computer."""
@@ -34,11 +38,12 @@ class Seen:
     picture: bytes | None = None
 
 
-Mind = Callable[[Seen], Sequence[Do] | str]
-"""The calls of the reply, or words without a call."""
+Said = Sequence[Do] | str | Any
+"""The calls of the reply, words without a call, or an answer of the server as it is."""
+Mind = Callable[[Seen], Said]
 
 
-def told(*replies: Sequence[Do] | str) -> Mind:
+def told(*replies: Said) -> Mind:
     """Says these, one after the other, whatever it sees; the last one again and again."""
     left = list(replies)
     return lambda seen: left.pop(0) if len(left) > 1 else left[0]

@@ -27,6 +27,7 @@ MAX_USELESS = 3
 _CUT = "Your reply ran out of tokens, so nothing of it was done. Answer again, with less."
 _MALFORMED = "Your call could not be read, so nothing was done. Send it again."
 _SAY_SO = "If the goal is reached, or can not be reached, call finish and say which. Otherwise go on."
+_END_IT = "If the goal is reached, or can not be reached, use the action that ends the run. Otherwise go on."
 _NOT_SENT = "Not executed: another call of this reply was refused, so nothing of it was done."
 _SKIPPED = "Not executed: an earlier call of this reply failed."
 
@@ -105,10 +106,10 @@ class ModelRun:
             if reply.stop == "paused":
                 continue
             if not reply.pieces:
-                if said_nothing or self.model.ends_by_itself:
+                if said_nothing:
                     return Done(f"the model stopped without saying whether the goal is reached: {reply.say}", False)
                 said_nothing = True
-                self.model.tell(_SAY_SO)
+                self.model.tell(_END_IT if self.model.ends_by_itself else _SAY_SO)
                 continue
             said_nothing = False
             done = await self._do(reply)

@@ -67,6 +67,7 @@ class _Running:
                 self._run_steps(None)
             else:
                 with ScreenWatch(display.conn, display.screen) as watch:
+                    display.ambient.confirm(watch)
                     self._run_steps(watch)
                     verdict = self._settle(watch, batch.settle)
         except DisplayLost:
@@ -121,7 +122,10 @@ class _Running:
         if wish.mode == "fixed":
             return wait_fixed(self._display.conn, watch, wish.timeout)
         conn, pings = self._display.conn, self._display.pings
-        return wait_until_settled(conn, pings, watch, last, wish.timeout, wish.strict)
+        verdict = wait_until_settled(conn, pings, watch, last, wish.timeout, wish.strict)
+        if not verdict.settled:
+            self._display.ambient.learn(watch)
+        return verdict
 
     def answer(self, verdict: Verdict) -> Answer:
         """The answer as it stands."""

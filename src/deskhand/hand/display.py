@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, List, Optional
 
 from . import state
+from .ambient import Ambient
 from .frames import Frames
 from .held import Ledger
 from .ping import Pings
@@ -45,6 +46,7 @@ class Display:
             self.restored: List[str] = _restore_borrowed(self.conn)
             self.pings = Pings(self.conn)
             self._keyboard: Optional[Keyboard] = None
+            self.ambient = Ambient()
             self.pointer = Pointer(self.conn, self.ledger)
             self.frames = Frames(self.conn, session)
         except BaseException:

@@ -142,7 +142,9 @@ def _target(conn: Connection) -> FocusTarget:
     if why:
         raise _refused(why)
     top_level = top_level_of(conn, focus)
-    return FocusTarget(focus, top_level, title_of(conn, top_level), by_pointer=by_pointer)
+    # gnome-shell has no window with WM_STATE: its overview and its menus are in a nameless one over the whole screen.
+    title = title_of(conn, top_level) or title_of(conn, focus)
+    return FocusTarget(focus, top_level, title, by_pointer=by_pointer)
 
 
 def _under_pointer(conn: Connection) -> int:
@@ -175,6 +177,8 @@ def _open_menu(conn: Connection, manager: int) -> int:
         if found or attributes.map_state != core.MAP_STATE_VIEWABLE:
             continue
         of_manager = bool(manager) and client_of(conn, window) == client_of(conn, manager)
+        if attributes.window_class == core.INPUT_ONLY:
+            continue  # a menu is drawn; mutter keeps a window over the whole screen that is not, below all others
         # The manager's own windows need no override-redirect; a torn-off menu has none and grabs nothing.
         if menus.intersection(types):
             found = window if of_manager or attributes.override_redirect else 0

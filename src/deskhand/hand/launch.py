@@ -25,6 +25,9 @@ from .x11 import Connection, core
 LONGEST_TIMEOUT = 60.0
 #: Seconds a window manager is given to move the focus to a new window, once it is asked to.
 _FOCUS_PATIENCE = 2.0
+#: Seconds a new window is given to take its name when nothing else tells whose it is: LibreOffice maps a window of
+#: an application that runs already under another class.
+_LATE_NAME = 0.5
 _NOT_RUN = "the rest of the batch was not run"
 
 
@@ -90,16 +93,18 @@ def _wait(
 ) -> Optional[Sight]:
     """The window that ends the wait; None when the launch has failed."""
     seen: Optional[Sight] = None
+    named_by: Optional[float] = None
 
     def over() -> bool:
-        nonlocal seen
+        nonlocal seen, named_by
         process.read()
         seen = watch.look(process)
         if seen is not None and not way.direct and watch.is_of_opener(seen.window, process):
             # Openers have no windows but the one that says what went wrong.
             return True
         if seen is not None and (seen.matched or process.over):
-            return True
+            named_by = named_by or time.monotonic() + _LATE_NAME
+            return seen.matched or time.monotonic() >= named_by
         return _ended_badly(process, way)
 
     ended = False
@@ -113,7 +118,8 @@ def _wait(
             ended = over()
             return ended or process.listening != listening
 
-        windows.await_state(conn, over_or_changed, max(0.0, deadline - time.monotonic()), fds)
+        until = deadline if named_by is None else min(deadline, named_by)
+        windows.await_state(conn, over_or_changed, max(0.0, until - time.monotonic()), fds)
     if seen is None or not (seen.matched or process.over):
         return None
     if not way.direct and watch.is_of_opener(seen.window, process):

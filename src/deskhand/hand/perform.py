@@ -52,7 +52,11 @@ class Performer:
         facts = _HANDLERS[action.action](self, step)
         if action.action not in LOOKING:
             self.last = Input(
-                time.monotonic(), self._touched, hover=action.action == "move", scroll=action.action == "scroll"
+                time.monotonic(),
+                self._touched,
+                hover=action.action == "move",
+                scroll=action.action == "scroll",
+                loads=action.action not in ("move", "scroll", "type"),
             )
         return facts
 

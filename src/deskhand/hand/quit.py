@@ -55,7 +55,7 @@ def quit_application(
     label = f"window {window}" if app is None else (entry.name if entry is not None else app)
     alive = [launch for launch in owned if launch.alive]
     if force:
-        return _by_force(label, alive, wanted, timeout, display, session)
+        return _by_force(label, owned, wanted, timeout, display, session)
     if not wanted:
         if alive:
             raise ActionFailed(
@@ -200,16 +200,22 @@ def _forget(display: str, owned: List[_Launch]) -> None:
 
 def _by_force(
     label: str,
-    alive: List[_Launch],
+    owned: List[_Launch],
     wanted: List[Window],
     timeout: float,
     display: str,
     session: Optional[str],
 ) -> Dict[str, Any]:
+    alive = [launch for launch in owned if launch.alive]
     mine = [launch for launch in alive if session is None or launch.record.get("session") == session]
     if not mine:
         if alive:
             raise ActionFailed(f"{label} was launched by another session: quit it without force")
+        if wanted and owned:
+            raise ActionFailed(
+                f"{label} runs in a process that the desktop started for the launch, or that ran before, so it is not"
+                " ended by force: quit it without force and answer what it asks"
+            )
         if wanted:
             raise ActionFailed(f"{label} was not launched here, so it is not ended by force: quit it without force")
         return {"outcome": "not_running"}

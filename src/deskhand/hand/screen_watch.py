@@ -6,15 +6,24 @@ DAMAGE says when and where to look; the pixels say whether anything is different
 from __future__ import annotations
 
 import time
-from typing import Any, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .errors import RequestFailed
 from .screen import Capture, Screen
-from .x11 import Connection, Event, core, damage
+from .x11 import Connection, Event, core, damage, xfixes
 
 Rect = Tuple[int, int, int, int]
-#: A text caret: at most this wide and high, and this many pixels. It blinks for ever and means nothing.
-CARET_WIDTH, CARET_HEIGHT, CARET_PIXELS = 4, 40, 64
+#: A text caret: at most this wide and high, and this many pixels, and upright. It blinks for ever and means nothing.
+CARET_WIDTH, CARET_HEIGHT, CARET_PIXELS, UPRIGHT_HEIGHT = 4, 40, 64, 8
+#: As small but not upright: nothing when it is a speck of at most this many pixels (the rest of a shadow), else perhaps
+#: a throbber's arc.
+SPECK_PIXELS = 8
+#: A throbber is at most this wide and high.
+TINY = 16
+#: What an ambient place moves may reach this many pixels beyond where it was seen.
+PLACE_MARGIN = 4
+#: Names of the cursors that say "busy" (the X cursor font's, freedesktop's and CSS's).
+BUSY_CURSORS = ("watch", "wait", "progress", "left_ptr_watch", "half-busy")
 #: What a window manager's frame takes at most, in pixels.
 FRAME_TOP, FRAME_SIDE = 40, 10
 #: Rows of unchanged pixels between two changes for them to count as two.
@@ -24,11 +33,16 @@ LOOK_EVERY = 0.008
 
 
 class Change(NamedTuple):
-    """At ``time`` the pixels of ``rects`` ([x, y, width, height]) were seen to differ; ``caret``: no more than that."""
+    """At ``time`` the pixels of ``rects`` ([x, y, width, height]) were seen to differ.
+
+    ``caret``: all of them are carets, specks, or in places that are to be ignored; ``tiny``: none of the others
+    is larger than a throbber.
+    """
 
     time: float
     rects: List[Rect]
     caret: bool
+    tiny: bool = False
 
 
 class Mapped(NamedTuple):
@@ -49,9 +63,15 @@ class ScreenWatch:
         self.changes: List[Change] = []
         self.mapped: List[Mapped] = []
         self._painted: Set[int] = set()
+        self._gone: Set[int] = set()
         self._new_maps: List[Tuple[float, Event]] = []
         self._dirty: Optional[Rect] = None  # [x0, y0, x1, y1]
         self._looked = 0.0
+        self._ignored: List[Rect] = []
+        self._cursor = 0  # atom of the name of the cursor that was shown last, since we watch
+        self.began = time.monotonic()
+        if xfixes.available(conn):
+            xfixes.select_cursor_input(conn, conn.root, True)
         self._damage = damage.create(conn, conn.root, damage.BOUNDING_BOX) if damage.available(conn) else 0
         self._subscription = conn.subscribe(self._take)
         if self._damage:
@@ -71,6 +91,29 @@ class ScreenWatch:
         if self._damage and not self._conn.closed:
             damage.destroy(self._conn, self._damage)
         self._damage = 0
+
+    def ignore(self, places: Sequence[Rect]) -> None:
+        """From now on changes inside these places, [x, y, width, height], do not count."""
+        self._ignored = list(places)
+
+    def changed_in(self, place: Rect, since: float) -> int:
+        """How often anything inside ``place`` has changed since then, what does not count included."""
+        inside = [c for c in self.changes if c.time >= since and any(_overlap(place, rect) for rect in c.rects)]
+        return len(inside)
+
+    def look_until(self, condition: Callable[[], bool], deadline: float) -> None:
+        """Keep looking until ``condition()`` is true or the deadline, CLOCK_MONOTONIC, has come."""
+        while not condition() and time.monotonic() < deadline:
+            if self.pending:
+                self._conn.wait(lambda: False, max(0.0, min(self.next_look, deadline) - time.monotonic()))
+            else:
+                self._conn.wait(lambda: self.pending, max(0.0, deadline - time.monotonic()))
+            self.look()
+
+    @property
+    def busy(self) -> bool:
+        """Whether the cursor has turned into one that says "busy" since we watch."""
+        return bool(self._cursor) and self._conn.atom_name(self._cursor) in BUSY_CURSORS
 
     @property
     def pending(self) -> bool:
@@ -97,9 +140,15 @@ class ScreenWatch:
         return None
 
     def unpainted(self, within: float) -> List[Mapped]:
-        """Windows that mapped in the last ``within`` seconds and have painted nothing since but a background."""
+        """Windows that mapped in the last ``within`` seconds and have painted nothing since but a background.
+
+        Not those outside of the screen: GTK maps one there for each menu, to have a window to grab with.
+        """
         now = time.monotonic()
-        return [m for m in self.mapped if now - m.time < within and m.window not in self._painted]
+        screen = (0, 0, *self._size)
+        done = self._painted | self._gone
+        recent = [m for m in self.mapped if now - m.time < within and m.window not in done]
+        return [m for m in recent if _overlap(m.rect, screen)]
 
     def moving(self, since: float) -> List[List[int]]:
         """What changed since ``since``, as few rectangles [x, y, width, height]."""
@@ -137,7 +186,9 @@ class ScreenWatch:
         bands = self._compare(taken)
         if not bands:
             return False
-        return self._note(now, [band.rect for band in bands], all(self._is_caret(band) for band in bands))
+        counting = [band.rect for band in bands if self._counts(band)]
+        tiny = bool(counting) and all(max(rect[2:]) <= TINY for rect in counting)
+        return self._note(now, [band.rect for band in bands], not counting, tiny)
 
     # -- events -----------------------------------------------------------------------------------------------------
 
@@ -149,7 +200,14 @@ class ScreenWatch:
             self._dirty = box if old is None else _union(old, box)
         elif event.name == "MapNotify" and event["event"] == self._conn.root:
             self._painted.discard(event["window"])
+            self._gone.discard(event["window"])
             self._new_maps.append((time.monotonic(), event))
+        elif event.name in ("UnmapNotify", "DestroyNotify") and event["event"] == self._conn.root:
+            window = event["window"]
+            self._new_maps = [(at, new) for at, new in self._new_maps if new["window"] != window]
+            self._gone.add(window)
+        elif event.name == "XFIXES.CursorNotify":
+            self._cursor = event["cursor_name"]
 
     def _note_maps(self) -> None:
         events, self._new_maps = self._new_maps, []
@@ -164,8 +222,8 @@ class ScreenWatch:
             self.mapped = [mapped for mapped in self.mapped if mapped.window != event["window"]]
             self.mapped.append(Mapped(event["window"], mapped_at, bool(event["override_redirect"]), rect))
 
-    def _note(self, now: float, rects: List[Rect], caret: bool) -> bool:
-        self.changes.append(Change(now, rects, caret))
+    def _note(self, now: float, rects: List[Rect], caret: bool, tiny: bool = False) -> bool:
+        self.changes.append(Change(now, rects, caret, tiny))
         for mapped in self.mapped:
             inner = _inner(mapped)
             touched = mapped.window not in self._painted and any(_overlap(inner, rect) for rect in rects)
@@ -212,10 +270,21 @@ class ScreenWatch:
             bands[-1].add(y0 + row, old, new)
         return bands
 
-    @staticmethod
-    def _is_caret(band: "_Band") -> bool:
-        _x, _y, width, height = band.rect
-        return width <= CARET_WIDTH and height <= CARET_HEIGHT and band.pixels <= CARET_PIXELS
+    def _counts(self, band: "_Band") -> bool:
+        """Whether this change means anything."""
+        x, y, width, height = band.rect
+        if width <= CARET_WIDTH and height <= CARET_HEIGHT and band.pixels <= CARET_PIXELS:
+            upright = height >= UPRIGHT_HEIGHT and height >= 2 * width
+            if upright or band.pixels <= SPECK_PIXELS:
+                return False
+        margin = PLACE_MARGIN
+        return not any(
+            x >= left - margin
+            and y >= top - margin
+            and x + width <= left + wide + margin
+            and y + height <= top + high + margin
+            for left, top, wide, high in self._ignored
+        )
 
 
 class _Band:

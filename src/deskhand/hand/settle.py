@@ -1,14 +1,17 @@
 """Has the screen settled? A wait that is as long as the screen needs, and an answer that says how it ended.
 
-The policy (its measurements are in the design notes of this project, "Waiting"):
+The policy (found and measured in ``bench/settle``, "adapted"):
 
 1. Ping the window that got the input; until it has answered, it has not even read it. A window that answers no pings is
    given ``UNANSWERED`` seconds.
 2. Nothing has changed ``FIRST_CHANGE`` seconds after that: settled. After a mere move ``HOVER``, until a popup maps.
-3. Else the pixels must stay the same for ``QUIET`` seconds, or longer where clients answer slowly. Blinking carets are
-   ignored; other small changes are not (a throbber says that a picture is still coming).
-4. A window that mapped a moment ago and has painted nothing holds the answer back.
-5. What keeps changing in one small place is an animation: named, and not waited for.
+3. Else the pixels must stay the same for a quiet that follows how fast this client answers now: ``QUIET`` and
+   ``QUIET_BY_PING`` times its slowest answer to this action, between ``QUIET_AT_LEAST`` and ``QUIET_AT_MOST``. Longer
+   for a client whose content other processes draw (a browser), after what may load something; longer while something
+   tiny turns (a throbber). Carets, scroll bars that fade, specks, and places that moved before the action do not count.
+4. A window that mapped a moment ago and has painted nothing holds the answer back; so does one that covers a panel
+   which will hide, a command in a terminal, and a pointer that turned into "busy".
+5. What keeps changing in one small place is an animation: named, and not waited for. A throbber is waited for.
 6. Bounded by the timeout.
 """
 
@@ -16,20 +19,35 @@ from __future__ import annotations
 
 import functools
 import time
-from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Optional, Sequence
 
+from . import client_processes, docks
 from .ping import Pings
-from .screen_watch import ScreenWatch
+from .screen_watch import Change, Mapped, Rect, ScreenWatch
 from .x11 import Connection
 
 UNANSWERED = 0.100
 FIRST_CHANGE = 0.100
 HOVER = 0.300
-QUIET, QUIET_AT_MOST, QUIET_BY_PING = 0.150, 0.500, 1.5
+QUIET, QUIET_BY_PING, QUIET_AT_LEAST, QUIET_AT_MOST = 0.060, 1.5, 0.070, 0.300
+#: A browser's content, after a key or a click.
+CONTENT = 0.150
+#: While a throbber turns, as a loaded machine lets it skip frames.
+THROBBER, THROBBER_MEMORY = 0.150, 0.5
+#: Where no ping tells how fast the client is.
+UNKNOWN = 0.150
+#: A terminal paints the last output after its command has ended.
+TERMINAL = 0.060
 STRICT_QUIET = 0.750
 UNPAINTED = 0.400
+#: A panel that hides when a window covers it begins to do so half a second after the window has mapped (xfce4-panel).
+DOCK = 0.650
+#: Upright and at most this wide: a scroll bar, after a scroll. Pixels.
+SCROLL_BAR = 16
 #: An animation: this many changes in the last second, no pause longer than this, this part of the screen at most.
 ANIMATION_CHANGES, ANIMATION_PAUSE, ANIMATION_AREA = 15, 0.150, 0.02
+#: Nothing tells when a terminal's foreground process group changes: it is asked again after this many seconds.
+ASK_AGAIN = 0.020
 
 
 class Verdict(NamedTuple):
@@ -48,12 +66,16 @@ NOT_WAITED = Verdict("none", 0.0, [])
 
 
 class Input(NamedTuple):
-    """What was done last: when (CLOCK_MONOTONIC), to which windows, and whether it was a mere move or a scroll."""
+    """What was done last: when (CLOCK_MONOTONIC), to which windows, and whether it was a mere move or a scroll.
+
+    ``loads``: it was a key or a click, which may load something.
+    """
 
     time: float
     windows: Sequence[int]
     hover: bool = False
     scroll: bool = False
+    loads: bool = True
 
 
 def wait_until_settled(
@@ -62,27 +84,22 @@ def wait_until_settled(
     """Wait until the screen has stopped changing after ``last``, at most ``timeout`` seconds from now."""
     began = time.monotonic()
     deadline = began + timeout
-    asked = [pings.send(target) for target in _targets(pings, last.windows)]
-    handled: Optional[float] = None if asked else last.time + UNANSWERED
+    waiting = _Waiting(conn, pings, watch, last, strict)
     while True:
         watch.look()
         now = time.monotonic()
-        if handled is None and not _unanswered(pings, asked):
-            handled = now
-        wake = deadline
-        if handled is not None:
-            wake = _settled_at(pings, watch, last, handled, strict)
-            if now >= wake:
+        wake = waiting.settled_at(now)
+        if wake is not None and now >= wake:
+            if not waiting.is_blocked(now):
                 return Verdict("settled", now - began, [])
-            if _is_animation(watch, now):
-                return Verdict("animating", now - began, watch.moving(now - 1.0))
+            wake = now + ASK_AGAIN
+        if waiting.is_animation(now):
+            return Verdict("animating", now - began, watch.moving(now - 1.0))
         if now >= deadline:
-            for ping in asked:
-                if pings.answered(ping) is None:
-                    pings.give_up(ping)
+            waiting.give_up()
             return Verdict("timeout", now - began, watch.moving(now - 0.5))
-        answers = functools.partial(_answered_since, pings, asked, _unanswered(pings, asked))
-        _until_something_happens(conn, watch, answers, min(wake, deadline))
+        until = deadline if wake is None else min(wake, deadline)
+        _until_something_happens(conn, watch, waiting.news(), until)
 
 
 def wait_fixed(conn: Connection, watch: ScreenWatch, seconds: float) -> Verdict:
@@ -94,46 +111,137 @@ def wait_fixed(conn: Connection, watch: ScreenWatch, seconds: float) -> Verdict:
         if now >= began + seconds:
             break
         _until_something_happens(conn, watch, lambda: False, began + seconds)
-    moving = watch.moving(now - min(seconds, QUIET))
+    moving = watch.moving(now - min(seconds, CONTENT))
     return Verdict("timeout" if moving else "settled", now - began, moving)
 
 
-def _targets(pings: Pings, windows: Sequence[int]) -> List[int]:
-    found = [pings.target(window) for window in windows if window]
-    return list(dict.fromkeys(target for target in found if target is not None))
+class _Waiting:
+    """What is known while one action's effects are waited for."""
+
+    def __init__(self, conn: Connection, pings: Pings, watch: ScreenWatch, last: Input, strict: bool) -> None:
+        self._conn = conn
+        self._pings = pings
+        self._watch = watch
+        self._last = last
+        self._strict = strict
+        targets = [(window, pings.target(window)) for window in last.windows if window]
+        self._asked = [pings.send(target) for target in dict.fromkeys(t for _window, t in targets if t is not None)]
+        self._handled: Optional[float] = None if self._asked else last.time + UNANSWERED
+        silent = [client_processes.pid_of(conn, window) for window, target in targets if target is None]
+        self._terminals = [pid for pid in dict.fromkeys(silent) if pid and client_processes.is_terminal(pid)]
+        self._content = last.loads and any(
+            client_processes.has_content_processes(client_processes.pid_of(conn, target))
+            for _window, target in targets
+            if target is not None
+        )
+        self._slowest = 0.0
+        self._docks: Optional[List[Rect]] = None
+        self._was_running = False
+        self._freed = 0.0
+
+    def settled_at(self, now: float) -> Optional[float]:
+        """The time from which on the screen counts as settled if nothing more happens; None while a ping is open."""
+        if self._handled is None:
+            answers = [self._pings.answered(ping) for ping in self._asked]
+            if None in answers:
+                return None
+            self._handled = now
+            self._slowest = max(answer for answer in answers if answer is not None)
+        last, watch = self._last, self._watch
+        popup = any(mapped.override_redirect and mapped.time >= last.time for mapped in watch.mapped)
+        hovering = last.hover and not popup
+        counting = self._counting()
+        if not counting:
+            at = self._handled + (HOVER if hovering else FIRST_CHANGE)
+        else:
+            at = counting[-1].time + max(self._quiet(counting), HOVER if hovering else 0.0)
+        unpainted = [mapped.time + UNPAINTED for mapped in watch.unpainted(UNPAINTED)]
+        covering = [mapped.time + DOCK for mapped in watch.mapped if self._covers_a_dock(mapped)]
+        return max([at, self._freed + TERMINAL, *unpainted, *covering])
+
+    def _covers_a_dock(self, mapped: Mapped) -> bool:
+        """Whether it is a window that mapped after the action over a panel that hides then."""
+        if mapped.override_redirect or mapped.time < self._last.time:
+            return False
+        if self._docks is None:
+            self._docks = docks.hiding_docks(self._conn)
+        x, y, width, height = mapped.rect
+        return any(
+            x < left + wide and left < x + width and y < top + high and top < y + height
+            for left, top, wide, high in self._docks
+        )
+
+    def is_blocked(self, now: float) -> bool:
+        """Whether something says that more is to come although nothing changes. Asked only when all is quiet."""
+        if self._watch.busy:
+            return True
+        running = any(client_processes.command_running(pid, self._watch.began) for pid in self._terminals)
+        if running != self._was_running:
+            self._was_running = running
+            self._freed = 0.0 if running else now
+            return True
+        return running
+
+    def is_animation(self, now: float) -> bool:
+        """Whether what still changes is small, never pauses, and is no throbber."""
+        if self._handled is None:
+            return False
+        recent = [change for change in self._counting() if change.time >= now - 1.0]
+        if len(recent) < ANIMATION_CHANGES or _is_throbber(recent):
+            return False
+        times = [now - 1.0, *[change.time for change in recent], now]
+        pauses = [later - earlier for earlier, later in zip(times, times[1:])]  # noqa: RUF007 (Python 3.9)
+        if max(pauses) > ANIMATION_PAUSE:
+            return False
+        area = sum(width * height for _x, _y, width, height in self._watch.moving(now - 1.0))
+        return area <= ANIMATION_AREA * self._watch.area
+
+    def give_up(self) -> None:
+        """The time is over: who has not answered by now is not asked again."""
+        for ping in self._asked:
+            if self._pings.answered(ping) is None:
+                self._pings.give_up(ping)
+
+    def news(self) -> Callable[[], bool]:
+        """Whether a ping has been answered since now."""
+        return functools.partial(self._fewer_unanswered, self._unanswered())
+
+    def _unanswered(self) -> int:
+        return sum(self._pings.answered(ping) is None for ping in self._asked) if self._handled is None else 0
+
+    def _fewer_unanswered(self, before: int) -> bool:
+        return self._unanswered() < before
+
+    def _counting(self) -> List[Change]:
+        """The changes since the action that mean something."""
+        bars = self._last.scroll and not self._strict
+        return [
+            change
+            for change in self._watch.changes
+            if change.time >= self._last.time and not change.caret and not (bars and _is_scroll_bar(change))
+        ]
+
+    def _quiet(self, counting: Sequence[Change]) -> float:
+        if self._strict and self._last.scroll:
+            return STRICT_QUIET
+        if self._terminals:
+            return TERMINAL
+        if not self._asked:
+            return UNKNOWN
+        quiet = max(QUIET_AT_LEAST, min(QUIET_AT_MOST, QUIET + QUIET_BY_PING * self._slowest))
+        if self._content:
+            quiet = max(quiet, CONTENT)
+        return max(quiet, THROBBER) if _is_throbber(counting) else quiet
 
 
-def _settled_at(pings: Pings, watch: ScreenWatch, last: Input, handled: float, strict: bool) -> float:
-    """The time from which on the screen counts as settled if nothing more happens."""
-    popup = any(mapped.override_redirect and mapped.time >= last.time for mapped in watch.mapped)
-    hovering = last.hover and not popup
-    changed = watch.last_change(last.time)
-    if changed is None:
-        at = handled + (HOVER if hovering else FIRST_CHANGE)
-    else:
-        quiet = max(QUIET, min(QUIET_AT_MOST, QUIET_BY_PING * pings.slowest), HOVER if hovering else 0.0)
-        at = changed + (STRICT_QUIET if strict and last.scroll else quiet)
-    return max([at, *[mapped.time + UNPAINTED for mapped in watch.unpainted(UNPAINTED)]])
+def _is_throbber(counting: Sequence[Change]) -> bool:
+    """Was the last change tiny, and not the first tiny one of the last half second?"""
+    last = counting[-1]
+    return last.tiny and sum(change.tiny for change in counting if change.time >= last.time - THROBBER_MEMORY) >= 2
 
 
-def _is_animation(watch: ScreenWatch, now: float) -> bool:
-    recent = [change for change in watch.changes if change.time >= now - 1.0 and not change.caret]
-    if len(recent) < ANIMATION_CHANGES or now - recent[-1].time > ANIMATION_PAUSE:
-        return False
-    times = [change.time for change in recent]
-    pauses = [later - earlier for earlier, later in zip([now - 1.0, *times], times)]
-    if max(pauses) > ANIMATION_PAUSE:
-        return False
-    area = sum(width * height for _x, _y, width, height in watch.moving(now - 1.0))
-    return area <= ANIMATION_AREA * watch.area
-
-
-def _unanswered(pings: Pings, asked: Sequence[Tuple[int, int]]) -> int:
-    return sum(pings.answered(ping) is None for ping in asked)
-
-
-def _answered_since(pings: Pings, asked: Sequence[Tuple[int, int]], before: int) -> bool:
-    return _unanswered(pings, asked) < before
+def _is_scroll_bar(change: Change) -> bool:
+    return all(width <= SCROLL_BAR and height >= 2 * width for _x, _y, width, height in change.rects)
 
 
 def _until_something_happens(conn: Connection, watch: ScreenWatch, news: Callable[[], bool], wake: float) -> None:

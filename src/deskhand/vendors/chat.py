@@ -13,8 +13,12 @@ from deskhand.vendors.results import CallResult
 
 def data_url(result: CallResult | Outcome) -> str | None:
     """A picture as a ``data:`` address; None when there is none."""
-    picture = result.picture
-    return None if picture is None else f"data:{media_type(picture)};base64,{base64.b64encode(picture).decode()}"
+    return None if result.picture is None else picture_url(result.picture)
+
+
+def picture_url(picture: bytes) -> str:
+    """An encoded picture as a ``data:`` address."""
+    return f"data:{media_type(picture)};base64,{base64.b64encode(picture).decode()}"
 
 
 def media_type(picture: bytes) -> str:

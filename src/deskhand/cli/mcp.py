@@ -1,0 +1,117 @@
+"""``deskhand mcp``: the tools for a client of the Model Context Protocol; ``mcp-config``: what to tell the client."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from deskhand.cli.output import DisplayOption, XauthorityOption, fail
+
+
+class Client(StrEnum):
+    """The clients whose configuration is known."""
+
+    claude = "claude"
+    codex = "codex"
+    cursor = "cursor"
+    vscode = "vscode"
+
+
+class Structured(StrEnum):
+    """When answers carry structured content."""
+
+    auto = "auto"
+    always = "always"
+    never = "never"
+
+
+#: Where each client looks, by its own documentation.
+_WHERE = {
+    Client.claude: "claude_desktop_config.json, or .mcp.json in a project",
+    Client.codex: "~/.codex/config.toml",
+    Client.cursor: "~/.cursor/mcp.json, or .cursor/mcp.json in a project",
+    Client.vscode: ".vscode/mcp.json",
+}
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("mcp")(mcp)
+    app.command("mcp-config")(mcp_config)
+
+
+def mcp(
+    display: DisplayOption = None,
+    xauthority: XauthorityOption = None,
+    max_actions: Annotated[int | None, typer.Option("--max-actions", min=1, help="The budget of actions.")] = None,
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Told to others who want the desktop.")] = "mcp",
+    queue: Annotated[
+        float,
+        typer.Option("--queue", metavar="SECONDS", min=0, max=3600, help="To wait while another has the desktop."),
+    ] = 0.0,
+    structured: Annotated[
+        Structured,
+        typer.Option("--structured", help="Structured content beside the picture; auto: where the client shows both."),
+    ] = Structured.auto,
+) -> None:
+    """Serve the desktop to an MCP client over standard input and output."""
+    import asyncio
+
+    try:
+        from deskhand.mcp import serve_stdio
+    except ImportError as error:
+        fail(str(error), 1)
+    from deskhand.backends import LocalDisplay
+    from deskhand.session import LeaseTerms, Session
+
+    async def serve() -> None:
+        terms = LeaseTerms(wait=queue)
+        session = Session(LocalDisplay(display, xauthority), max_actions, name=name, lease=terms)
+        await serve_stdio(session, structured.value)
+
+    asyncio.run(serve())
+
+
+def mcp_config(
+    client: Annotated[Client, typer.Option("--client", help="Which client.")],
+    display: DisplayOption = None,
+    xauthority: XauthorityOption = None,
+) -> None:
+    """Print what goes into an MCP client's configuration."""
+    if sys.stdout.isatty():
+        print(f"for {_WHERE[client]}:", file=sys.stderr)
+    print(_configuration(client, display or os.environ.get("DISPLAY"), xauthority or os.environ.get("XAUTHORITY")))
+
+
+def _configuration(client: Client, display: str | None, xauthority: str | None) -> str:
+    arguments = ["mcp"]
+    if display:
+        arguments += ["--display", display]
+    if xauthority:
+        arguments += ["--xauthority", os.path.abspath(xauthority)]
+    command = _command()
+    if client is Client.codex:  # TOML's basic strings are JSON's
+        return "\n".join(
+            (
+                "[mcp_servers.deskhand]",
+                f"command = {json.dumps(command)}",
+                f"args = {json.dumps(arguments)}",
+                # A batch may take some minutes.
+                "tool_timeout_sec = 300",
+            )
+        )
+    server: dict[str, Any] = {"command": command, "args": arguments}
+    if client is Client.vscode:
+        return json.dumps({"servers": {"deskhand": {"type": "stdio", **server}}}, indent=2)
+    return json.dumps({"mcpServers": {"deskhand": server}}, indent=2)
+
+
+def _command() -> str:
+    """This ``deskhand``, by its path: a client started by the desktop seldom has it on PATH."""
+    beside = Path(sys.executable).with_name("deskhand")
+    return str(beside) if beside.exists() else os.path.abspath(sys.argv[0])
