@@ -379,6 +379,11 @@ class Session:
         self.last_outcome = {"time": time.time(), "ok": ok, "text": text}
 
 
+def terms_at(backend: Backend, wait: float = 0.0) -> LeaseTerms | None:
+    """The usual terms; None where the desktop knows no leases, being one session's alone."""
+    return LeaseTerms(wait=wait) if type(backend).lease is not Backend.lease else None
+
+
 def longest(batch: Envelope) -> float:
     """Seconds that ``batch`` may take at most, roughly and not too few: for so long its session keeps the desktop."""
     actions = batch.get("actions")

@@ -9,7 +9,6 @@ from typing import Any
 
 from PIL import Image, ImageChops
 
-
 #: Tools of ours; everything else is the vendor's computer.
 OURS = ("computer_apps", "launch", "finish", "computer_act", "computer_screenshot")
 

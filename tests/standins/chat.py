@@ -189,6 +189,6 @@ def seen(body: Any) -> Seen:
             (errors if "Error:" in text else results).append(text)
         texts.append(text)
     tools = [tool["function"]["name"] for tool in body.get("tools", [])]
-    goal = next(m["content"] for m in messages if m["role"] == "user")
+    goal: Any = next(m["content"] for m in messages if m["role"] == "user")
     goal = goal if isinstance(goal, str) else goal[-1]["text"]
     return Seen(goal, tools, results, errors, "\n".join(texts), picture)

@@ -124,7 +124,7 @@ class StandIn:
 
 
 def problem(body: Any) -> str | None:
-    """What the real API would refuse: calls without outputs, outputs without calls, a check that nobody acknowledged."""
+    """What the real API would refuse: calls without outputs, outputs without calls, a picture that is missing."""
     waiting: dict[str, Any] = {}
     for number, item in enumerate(body["input"]):
         if item["type"] in ("computer_call", "function_call"):

@@ -105,6 +105,7 @@ def _wait(
         if seen is not None and (seen.matched or process.over):
             named_by = named_by or time.monotonic() + _LATE_NAME
             return seen.matched or time.monotonic() >= named_by
+        named_by = None
         return _ended_badly(process, way)
 
     ended = False
@@ -112,13 +113,13 @@ def _wait(
         # The keeper's report ends with the keeper; from then on only X events are waited for.
         listening = process.listening
         fds = (process.fileno(),) if listening else ()
+        until = deadline if named_by is None else min(deadline, named_by)
 
-        def over_or_changed(listening: bool = listening) -> bool:
+        def over_or_changed(listening: bool = listening, was_named_by: Optional[float] = named_by) -> bool:
             nonlocal ended
             ended = over()
-            return ended or process.listening != listening
+            return ended or process.listening != listening or named_by != was_named_by
 
-        until = deadline if named_by is None else min(deadline, named_by)
         windows.await_state(conn, over_or_changed, max(0.0, until - time.monotonic()), fds)
     if seen is None or not (seen.matched or process.over):
         return None
