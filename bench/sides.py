@@ -1,21 +1,67 @@
-"""Sides compared in turns, A B A B: what disturbs the machine disturbs all of them alike. Ratios count, not times.
-
-Each benchmark here asks one question and prints, for each side, the median and how many times as long as ours it takes,
-and at the end one line of JSON with the ratios.
-"""
+"""Sides compared in turns, A B A B: what disturbs the machine disturbs all of them alike. Ratios count, not times."""
 
 from __future__ import annotations
 
 import json
+import os
+import select
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
 
 ROUNDS = 30
+#: The Python of the virtual environment that ``bench/peers.sh`` makes, and the distribution's.
+PEERS_PYTHON = str(Path(__file__).parents[1] / ".setup/bench/bin/python")
+SYSTEM_PYTHON = "/usr/bin/python3"
+#: Seconds that a peer may take for one answer.
+PATIENCE = 60.0
 
 
 class NotInstalled(Exception):
     """A side that can not be run here is left out, and said."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One side in one case: the median in seconds, how many times ours that is, and of how many tries.
+
+    ``right`` counts the tries whose result was right, by the measure that ``measure`` names; None: not measured.
+    """
+
+    case: str
+    side: str
+    seconds: float
+    ratio: float
+    tries: int
+    right: int | None = None
+    measure: str = ""
+
+
+@dataclass
+class Answer:
+    """What one question's run found. ``notes`` are lines for the reader: peers that are missing, what was not done."""
+
+    question: str
+    words: str
+    rows: list[Row] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def add(self, case: str, taken: Mapping[str, list[float]], right: Mapping[str, list[bool]] | None = None) -> None:
+        """Rows of one case; the first side is ours."""
+        medians = {side: statistics.median(times) for side, times in taken.items() if times}
+        ours = next(iter(medians.values()), 0.0)
+        for side, seconds in medians.items():
+            good = sum(right[side]) if right and side in right else None
+            ratio = round(seconds / ours, 2) if ours else 0.0
+            self.rows.append(Row(case, side, seconds, ratio, len(taken[side]), good))
 
 
 def timed(act: Callable[[], object]) -> Callable[[], float]:
@@ -29,29 +75,96 @@ def timed(act: Callable[[], object]) -> Callable[[], float]:
     return measure
 
 
-def compare(question: str, sides: Mapping[str, Callable[[], float]], rounds: int = ROUNDS) -> dict[str, float]:
-    """Measure each side ``rounds`` times, in turns, after one turn that does not count.
-
-    ``sides`` maps names to calls that give seconds; the first is ours. Prints the table and gives the ratios, keyed
-    ``question.side/ours``.
-    """
-    taken: dict[str, list[float]] = {}
-    for number in range(rounds + 1):
+def in_turns(
+    sides: Mapping[str, Callable[[], float]], rounds: int, answer: Answer, warm_up: bool = True
+) -> dict[str, list[float]]:
+    """Each side's seconds, ``rounds`` of them, in turns; one turn more that does not count with ``warm_up``."""
+    taken: dict[str, list[float]] = {name: [] for name in sides}
+    missing: set[str] = set()
+    for number in range(rounds + warm_up):
         for name, side in sides.items():
-            if number and name not in taken:
+            if name in missing:
                 continue
             try:
                 seconds = side()
             except (NotInstalled, FileNotFoundError):
-                print(f"{name:28} is not installed")
+                missing.add(name)
+                answer.notes.append(f"{name} is not installed (bench/peers.sh)")
                 continue
-            taken.setdefault(name, [])
-            if number:
+            if number or not warm_up:
                 taken[name].append(seconds)
-    median = {name: statistics.median(times) for name, times in taken.items()}
-    ours = median[next(iter(sides))]
-    for name, seconds in median.items():
-        print(f"{name:28} {seconds * 1000:8.2f} ms  {seconds / ours:7.2f} x ours")
-    ratios = {f"{question}.{name}/ours": round(seconds / ours, 2) for name, seconds in median.items()}
-    print(json.dumps(ratios))
-    return ratios
+    return {name: times for name, times in taken.items() if name not in missing}
+
+
+class HeldPeer:
+    """A peer's Python, kept running, that does one thing for each line it gets and says how long that took.
+
+    ``body`` defines ``act(given)``, which may give something back; it is measured there, without the pipe.
+
+    Raises (on use):
+        NotInstalled: its Python, or what it imports, is not there; it ended or gave no answer.
+    """
+
+    _FRAME = """
+import json, sys, time
+{body}
+for line in sys.stdin:
+    given = json.loads(line)
+    start = time.perf_counter()
+    found = act(given)
+    print(json.dumps([time.perf_counter() - start, found]), flush=True)
+"""
+
+    def __init__(self, python: str, body: str, env: Mapping[str, str], *arguments: str) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        if os.path.exists(python):
+            self._process = subprocess.Popen(
+                [python, "-c", self._FRAME.format(body=body), *arguments],
+                env=dict(env),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+
+    def ask(self, given: Any = None) -> tuple[float, Any]:
+        """Seconds, and what ``act`` gave."""
+        process = self._process
+        if process is None:
+            raise NotInstalled
+        assert process.stdin
+        assert process.stdout
+        try:
+            process.stdin.write(json.dumps(given) + "\n")
+            process.stdin.flush()
+            if not select.select([process.stdout], [], [], PATIENCE)[0]:
+                raise NotInstalled
+            seconds, found = json.loads(process.stdout.readline())
+        except (BrokenPipeError, ValueError):
+            raise NotInstalled from None
+        return float(seconds), found
+
+    def seconds(self, given: Any = None) -> float:
+        return self.ask(given)[0]
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+
+    def __enter__(self) -> HeldPeer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def program(*command: str, env: Mapping[str, str], given: bytes = b"") -> Callable[[], None]:
+    """Run a program as agents run it: a process each time."""
+
+    def run() -> None:
+        subprocess.run(
+            command, env=dict(env), check=True, input=given, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    return run

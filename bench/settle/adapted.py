@@ -73,7 +73,9 @@ class Adapted:
                 at = max(at, mapped.time + self.unpainted)
         if seen.now >= at:
             return Verdict("settled", seen.now)
-        if is_animation(tuple(frames), seen.now) and not is_throbber(frames):
+        recent = [frame for frame in frames if frame.time >= seen.now - 1.0]
+        throbbing = 2 * sum(map(is_tiny, recent)) >= len(recent)
+        if is_animation(tuple(frames), seen.now) and not throbbing:
             return Verdict("animating", seen.now)
         return at
 

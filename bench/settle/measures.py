@@ -63,13 +63,23 @@ def differing(trace: Trace, at: float, later: float = LATER) -> list[int]:
 
 def near(trace: Trace, at: float) -> bool:
     """Is the picture at ``at`` near the one three seconds later?"""
-    small, larger = _small_and_larger(trace, at)
-    return small <= SMALL_REGIONS and not larger
+    return is_near(differing(trace, at))
 
 
 def cosmetic(trace: Trace, at: float) -> bool:
     """Is it, a fading scroll bar forgiven too?"""
-    small, larger = _small_and_larger(trace, at)
+    return is_cosmetic(differing(trace, at))
+
+
+def is_near(tiles: Sequence[int]) -> bool:
+    """Are two pictures near that differ in these tiles?"""
+    small, larger = _small_and_larger(tiles)
+    return small <= SMALL_REGIONS and not larger
+
+
+def is_cosmetic(tiles: Sequence[int]) -> bool:
+    """Is what differs between two pictures, in these tiles, cosmetic?"""
+    small, larger = _small_and_larger(tiles)
     return small <= SMALL_REGIONS and len(larger) <= STRIPS and all(size.width <= STRIP_WIDTH for size in larger)
 
 
@@ -102,8 +112,8 @@ def against_fixed(waits: Sequence[float], fixed: float = FIXED + STEP) -> float:
     return fixed * len(waits) / sum(wait + STEP for wait in waits)
 
 
-def _small_and_larger(trace: Trace, at: float) -> tuple[int, list[Size]]:
-    sizes = regions(differing(trace, at))
+def _small_and_larger(tiles: Sequence[int]) -> tuple[int, list[Size]]:
+    sizes = regions(tiles)
     larger = [size for size in sizes if size.width > SMALL_WIDTH or size.height > SMALL_HEIGHT]
     return len(sizes) - len(larger), larger
 

@@ -1,7 +1,11 @@
-"""What the recorder does on a desktop: applications brought to where the action makes sense, then one action."""
+"""Kinds of step on a desktop: applications brought to where the action makes sense, and one action.
+
+The recorder does them to record traces, ``bench.step`` to compare ways of doing them.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
 import threading
@@ -27,16 +31,50 @@ _PAGES = {
     "/static": "<h1>Static</h1><p>Nothing more comes.</p>",
     "/late600": "<h1>Late</h1><img width=400 height=200 src=/image?600>",
     "/late1500": "<h1>Late</h1><img width=400 height=200 src=/image?1500>",
+    "/anim800": (
+        "<style>@keyframes m{to{transform:translateX(300px)}}div{width:200px;height:100px;background:#06c;"
+        "animation:m 800ms ease forwards}</style><h1>Animation</h1><div></div>"
+    ),
+    "/later400": (
+        "<h1>Later</h1><p id=p>Wait.</p><script>setTimeout(() => p.innerHTML = '<h2>Here it is.</h2>'.repeat(5), 400)"
+        "</script>"
+    ),
+    "/long": "<h1>Long</h1>" + "".join(f"<p>Paragraph {number} of a long page.</p>" for number in range(200)),
+    "/field": "<h1>Field</h1><input autofocus size=60>",
     "/spinner": _SPINNER.format(size=60),
     "/throbber": _SPINNER.format(size=10),
 }
 
 
+class Ready(NamedTuple):
+    """All is prepared: the window that will get the input, and the action, as a batch takes it."""
+
+    window: int
+    action: dict[str, Any]
+
+
 class Scenario(NamedTuple):
-    """``what`` is the kind of action; ``act`` makes the steps from the pages' address."""
+    """``what`` is the kind of action; ``prepare`` gets the hand and the pages' address; ``keys`` close what opens."""
 
     what: str
-    act: Callable[[str], Act]
+    prepare: Callable[[Hand, str], Ready]
+    keys: tuple[str, ...] = ()
+
+    def act(self, address: str) -> Act:
+        """The steps that the recorder takes."""
+
+        def steps(hand: Hand) -> Iterator[int]:
+            ready = self.prepare(hand, address)
+            yield ready.window
+            _do(hand, ready.action)
+            _LEFT.append((hand, self.keys))
+
+        return steps
+
+    def clean_up(self, hand: Hand) -> None:
+        """Close what the action has opened."""
+        for keys in self.keys:
+            _close(hand, keys)
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -102,103 +140,129 @@ def _under(hand: Hand) -> int:
 
 
 def _window(hand: Hand, word: str, application: str) -> dict[str, Any]:
-    """The window with ``word`` in its class, launched when there is none; focused."""
+    """The window with ``word`` in its facts, launched when there is none; focused."""
     for _ in range(2):
         for window in hand.windows():
-            if word in str(window).lower():
+            if word in str(window).lower() and window["type"] != "desktop":
                 _prepare(hand, {"action": "focus", "window": window["id"]})
                 return window
         _prepare(hand, {"action": "launch", "app": application})
     raise DeskhandError(f"{application} shows no window with {word!r} in its facts: look what it is called now")
 
 
-def _apps_menu(hand: Hand) -> Iterator[int]:
+#: Hands on which a recorded action has left something open, and the keys that close it.
+_LEFT: list[tuple[Hand, tuple[str, ...]]] = []
+
+
+def tidy(hand: Hand) -> None:
+    """Close what the last recorded action left, and leave nothing under the pointer that would show a tooltip."""
+    while _LEFT:
+        for keys in _LEFT.pop()[1]:
+            _close(hand, keys)
+    _prepare(hand, {"action": "move", "x": 1270, "y": 400})
+
+
+def _close(hand: Hand, keys: str) -> None:
+    with contextlib.suppress(DeskhandError):  # a menu may have closed with its submenu: nobody takes a key then
+        _prepare(hand, {"action": "key", "keys": keys})
+
+
+def _apps_menu(hand: Hand, _address: str) -> Ready:
+    tidy(hand)
     _prepare(hand, {"action": "move", "x": 40, "y": 13})
-    yield _under(hand)
-    _do(hand, {"action": "click", "x": 40, "y": 13})
-    _ESCAPES.append(hand)
+    return Ready(_under(hand), {"action": "click", "x": 40, "y": 13})
 
 
-def _type(word: str, application: str, text: str, hand: Hand) -> Iterator[int]:
-    _leave_menus(hand)
+def _submenu(hand: Hand, _address: str) -> Ready:
+    """Move to the entry "Accessories" of the open menu of applications."""
+    tidy(hand)
+    _prepare(hand, {"action": "click", "x": 40, "y": 13})
+    return Ready(_focus(hand), {"action": "move", "x": 65, "y": 171})
+
+
+def _home_icon(hand: Hand, _address: str) -> Ready:
+    """A double click on the desktop's icon, which opens a window of Thunar."""
+    tidy(hand)
+    for window in hand.windows():
+        if window["type"] not in ("desktop", "dock"):
+            _prepare(hand, {"action": "close", "window": window["id"]})
+    return Ready(_under(hand), {"action": "click", "x": 69, "y": 290, "count": 2})
+
+
+def _context_menu(hand: Hand, _address: str) -> Ready:
+    tidy(hand)
+    x, y, width, height = _window(hand, "thunar", "thunar")["rect"]
+    return Ready(_under(hand), {"action": "click", "x": x + width - 90, "y": y + height - 90, "button": "right"})
+
+
+def _type(word: str, application: str, text: str, hand: Hand, _address: str) -> Ready:
+    tidy(hand)
     _window(hand, word, application)
-    yield _focus(hand)
-    _do(hand, {"action": "type", "text": text})
+    return Ready(_focus(hand), {"action": "type", "text": text})
 
 
-def _key(word: str, application: str, keys: str, hand: Hand) -> Iterator[int]:
-    """A key that opens a menu or a dialog, which the next scenario closes."""
-    _leave_menus(hand)
+def _key(word: str, application: str, keys: str, hand: Hand, _address: str) -> Ready:
+    tidy(hand)
     _window(hand, word, application)
-    yield _focus(hand)
-    _do(hand, {"action": "key", "keys": keys})
-    _ESCAPES.append(hand)
+    return Ready(_focus(hand), {"action": "key", "keys": keys})
 
 
-def _page(path: str, address: str, hand: Hand) -> Iterator[int]:
-    _leave_menus(hand)
-    _window(hand, "firefox", "firefox-esr")
-    _prepare(hand, {"action": "key", "keys": "ctrl+l"}, {"action": "type", "text": address + path})
-    yield _focus(hand)
-    _do(hand, {"action": "key", "keys": "Return"})
-
-
-def _new_tab(hand: Hand) -> Iterator[int]:
-    _leave_menus(hand)
-    _window(hand, "firefox", "firefox-esr")
-    yield _focus(hand)
-    _do(hand, {"action": "key", "keys": "ctrl+t"})
-
-
-def _beside(path: str, address: str, hand: Hand) -> Iterator[int]:
-    """Type into a page on which something turns for ever."""
-    _leave_menus(hand)
+def _go_to(hand: Hand, address: str) -> None:
+    """Have Firefox show a page, and nothing of it selected or under the pointer."""
+    tidy(hand)
     _window(hand, "firefox", "firefox-esr")
     _prepare(
         hand,
         {"action": "key", "keys": "ctrl+l"},
-        {"action": "type", "text": address + path},
+        {"action": "type", "text": address},
         {"action": "key", "keys": "Return"},
         {"action": "wait", "seconds": 2},
     )
-    yield _focus(hand)
-    _do(hand, {"action": "type", "text": "words"})
 
 
-#: Hands with an open menu, which the next scenario closes.
-_ESCAPES: list[Hand] = []
+def _page(path: str, hand: Hand, address: str) -> Ready:
+    tidy(hand)
+    _window(hand, "firefox", "firefox-esr")
+    _prepare(hand, {"action": "key", "keys": "ctrl+l"}, {"action": "type", "text": address + path})
+    return Ready(_focus(hand), {"action": "key", "keys": "Return"})
 
 
-def _leave_menus(hand: Hand) -> None:
-    """And leave nothing under the pointer that would show a tooltip in the middle of the recording."""
-    while _ESCAPES:
-        _ESCAPES.pop()
-        _prepare(hand, {"action": "key", "keys": "Escape"})
-    _prepare(hand, {"action": "move", "x": 1270, "y": 400})
+def _on_page(path: str, action: dict[str, Any], hand: Hand, address: str) -> Ready:
+    """An action on a page that is there; one with a pointer in the middle of its window."""
+    _go_to(hand, address + path)
+    x, y, width, height = _window(hand, "firefox", "firefox-esr")["rect"]
+    if action["action"] in ("click", "scroll"):
+        action = {**action, "x": x + width // 2, "y": y + height * 2 // 3}
+    return Ready(_focus(hand), action)
 
 
-def _fixed(act: Callable[..., Iterator[int]], *given: object) -> Callable[[str], Act]:
-    return lambda _address: functools.partial(act, *given)
-
-
-def _on(act: Callable[..., Iterator[int]], path: str) -> Callable[[str], Act]:
-    return lambda address: functools.partial(act, path, address)
-
-
+_MOUSEPAD = ("mousepad", "mousepad")
+_XTERM = ("xterm", "debian-xterm")
+_FIREFOX = ("firefox", "firefox-esr")
+_WORDS = {"action": "type", "text": "words"}
 SCENARIOS = {
-    "apps-menu": Scenario("click", _fixed(_apps_menu)),
-    "mp-type": Scenario("type", _fixed(_type, "mousepad", "mousepad", "words ")),
-    "mp-altf": Scenario("key", _fixed(_key, "mousepad", "mousepad", "alt+f")),
-    "mp-open": Scenario("key", _fixed(_key, "mousepad", "mousepad", "ctrl+o")),
-    "mp-about": Scenario("key", _fixed(_key, "mousepad", "mousepad", "ctrl+h")),
-    "th-new": Scenario("key", _fixed(_key, "thunar", "thunar", "ctrl+n")),
-    "xt-ls": Scenario("type", _fixed(_type, "xterm", "debian-xterm", "ls /\n")),
-    "xt-slow": Scenario("type", _fixed(_type, "xterm", "debian-xterm", "sleep 0.7; ls /\n")),
-    "xt-pause": Scenario("type", _fixed(_type, "xterm", "debian-xterm", "ls /; sleep 0.5; ls /etc; sleep 0.5; date\n")),
-    "ff-static": Scenario("key", _on(_page, "/static")),
-    "ff-newtab": Scenario("key", _fixed(_new_tab)),
-    "ff-img600": Scenario("key", _on(_page, "/late600")),
-    "ff-img1500": Scenario("key", _on(_page, "/late1500")),
-    "ff-spin-type": Scenario("type", _on(_beside, "/spinner")),
-    "ff-throb-type": Scenario("type", _on(_beside, "/throbber")),
+    "apps-menu": Scenario("click", _apps_menu, ("Escape",)),
+    "submenu": Scenario("move", _submenu, ("Escape", "Escape")),
+    "thunar-open": Scenario("click", _home_icon),
+    "thunar-ctx": Scenario("click", _context_menu, ("Escape",)),
+    "th-new": Scenario("key", functools.partial(_key, "thunar", "thunar", "ctrl+n"), ("ctrl+w",)),
+    "mp-type": Scenario("type", functools.partial(_type, *_MOUSEPAD, "words ")),
+    "mp-altf": Scenario("key", functools.partial(_key, *_MOUSEPAD, "alt+f"), ("Escape",)),
+    "mp-open": Scenario("key", functools.partial(_key, *_MOUSEPAD, "ctrl+o"), ("Escape",)),
+    "mp-replace": Scenario("key", functools.partial(_key, *_MOUSEPAD, "ctrl+h"), ("Escape",)),
+    "xt-ls": Scenario("type", functools.partial(_type, *_XTERM, "ls /\n")),
+    "xt-slow": Scenario("type", functools.partial(_type, *_XTERM, "sleep 0.7; ls /\n")),
+    "xt-pause": Scenario("type", functools.partial(_type, *_XTERM, "ls /; sleep 0.5; ls /etc; sleep 0.5; date\n")),
+    "ff-newtab": Scenario("key", functools.partial(_key, *_FIREFOX, "ctrl+t"), ("ctrl+w",)),
+    "ff-ctrlO": Scenario("key", functools.partial(_key, *_FIREFOX, "ctrl+o"), ("Escape",)),
+    "ff-noclick": Scenario("click", functools.partial(_on_page, "/static", {"action": "click"})),
+    "ff-field": Scenario("type", functools.partial(_on_page, "/field", _WORDS)),
+    "ff-static": Scenario("key", functools.partial(_page, "/static")),
+    "ff-img600": Scenario("key", functools.partial(_page, "/late600")),
+    "ff-img1500": Scenario("key", functools.partial(_page, "/late1500")),
+    "ff-anim800": Scenario("key", functools.partial(_page, "/anim800")),
+    "ff-later400": Scenario("key", functools.partial(_page, "/later400")),
+    "ff-scroll": Scenario("scroll", functools.partial(_on_page, "/long", {"action": "scroll", "dy": 3})),
+    "ff-spin-type": Scenario("type", functools.partial(_on_page, "/spinner", _WORDS)),
+    "ff-throb-type": Scenario("type", functools.partial(_on_page, "/throbber", _WORDS)),
 }

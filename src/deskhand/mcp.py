@@ -18,12 +18,12 @@ import contextlib
 import time
 from collections.abc import AsyncIterator
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from deskhand.errors import DeskhandError
 from deskhand.extras import needs
 from deskhand.session import Session
-from deskhand.standard_input import StandardInput
+from deskhand.standard_streams import StandardInput, StandardOutput
 from deskhand.tools import DEFAULT_LIMITS, ComputerTools, Launching, Tool, ToolAnswer, instructions, limits_for, tools
 
 with needs("The MCP server", "mcp", "mcp", "mcp_types"):
@@ -113,8 +113,9 @@ async def serve_stdio(session: Session, structured: Structured = "auto") -> None
         with contextlib.suppress(DeskhandError):
             launching = (await session.backend.info()).get("launching", "by_name")
         served = ComputerServer(session, launching, structured).server
-        lines: Any = StandardInput()
-        async with stdio_server(lines) as (reading, writing):
+        # The SDK's own streams wait for a read or a write that nothing ends, also when the process is told to end.
+        lines, output = cast(Any, StandardInput()), cast(Any, StandardOutput())
+        async with stdio_server(lines, output) as (reading, writing):
             await served.run(reading, writing, served.create_initialization_options())
     finally:
         await session.aclose()

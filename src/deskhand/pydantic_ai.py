@@ -4,8 +4,8 @@
 
     agent = Agent("anthropic:...", capabilities=[Computer(display=":71")])
 
-Each run has a session of its own, opened and closed with the run. A run that ends in ``DeferredToolRequests`` for one of
-our calls is parked: it keeps its session and its desktop, and the run that brings the answers goes on with them.
+Each run has a session of its own, opened and closed with the run. A run that ends in ``DeferredToolRequests`` for one
+of our calls is parked: it keeps its session and its desktop, and the run that brings the answers goes on with them.
 
 Pydantic AI documentation: Capabilities; Toolsets; Deferred tools, Human-in-the-loop tool approval; Message history.
 """
@@ -25,9 +25,10 @@ from deskhand.backends.base import Backend
 from deskhand.errors import ActionError, BatchRefused, BudgetSpent, DesktopInUse, Unsupported
 from deskhand.extras import needs
 from deskhand.pictures import Limits
-from deskhand.session import PARKED, CloseLaunched, Session, terms_at
-from deskhand.tools import DEFAULT_LIMITS, ComputerTools, ToolAnswer, limits_for, refusal, tools
+from deskhand.session import CloseLaunched, Session
+from deskhand.tools import ComputerTools, ToolAnswer, limits_for, refusal, tools
 from deskhand.trace import TraceRecorder
+from deskhand.turns import PARKED, terms_at
 
 with needs("The Pydantic AI capability", "pydantic-ai", "pydantic_ai", "pydantic_core"):
     from pydantic_ai.capabilities import AbstractCapability
@@ -254,7 +255,8 @@ class Computer(AbstractCapability[AgentDepsT]):
     @classmethod
     def from_spec(cls, *args: Any, **kwargs: Any) -> Computer[Any]:
         """From plain values: ``{"Computer": {"display": ":71", "policy": {"launch": true}}}``."""
-        for name, kind in (("policy", Policy), ("limits", Limits)):
+        kinds: dict[str, Any] = {"policy": Policy, "limits": Limits}
+        for name, kind in kinds.items():
             given = kwargs.get(name)
             if isinstance(given, Mapping):
                 values = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}

@@ -12,32 +12,17 @@ import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
 
 from deskhand.approvals import Approve, Ask, Declined, Policy, declined
 from deskhand.backends.base import Backend, Envelope, Outcome
-from deskhand.errors import ActionError, BatchRefused, BudgetSpent, DeskhandError, DisplayLost, SetupError
+from deskhand.errors import ActionError, BackendError, BatchRefused, BudgetSpent, DeskhandError, DisplayLost, SetupError
 from deskhand.launched import Launched, close_all, launches_of
 from deskhand.trace import TraceRecorder
+from deskhand.turns import PARKED, LeaseTerms, longest
 
 CloseLaunched = Literal["never", "idle", "end"]
-#: Seconds that a parked session keeps its desktop at most.
-PARKED = 3600.0
-
-
-@dataclass(frozen=True)
-class LeaseTerms:
-    """How a session takes its turn at a desktop that others may want too.
-
-    Args:
-        ttl: Seconds after its last call for which it keeps the desktop; it can be taken from it after that.
-        wait: Seconds to queue while another session has it; 0 is refused at once, with that session's name.
-    """
-
-    ttl: float = 300.0
-    wait: float = 0.0
 
 
 class Session:
@@ -102,6 +87,7 @@ class Session:
         self._parked = 0
         self._idle: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._running: asyncio.Task[Outcome] | None = None
         self._closed = False
         # The budget is looked at before a batch and counted after it, so one batch runs at a time.
         self._turn = asyncio.Lock()
@@ -121,7 +107,7 @@ class Session:
         await self.aclose()
 
     async def aclose(self, quit_launched: bool = False) -> None:
-        """Release what is held and let go of the desktop. Calling it again does nothing.
+        """Stop a batch that is running, release what is held and let go of the desktop. Again, it does nothing.
 
         Args:
             quit_launched: Close what the session launched first, whatever its policy: the conversation is over. What
@@ -132,6 +118,9 @@ class Session:
         self._closed = True
         if self._idle is not None:
             self._idle.cancel()
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])  # nobody else may have the desktop before it has ended
         try:
             if quit_launched or self.close_launched == "end":
                 await self._close_launched()
@@ -218,7 +207,7 @@ class Session:
                     self._check_budget(batch)
                 guarded = self._guarded(batch)
                 await self._take_turn(longest(batch))
-                outcome = await self.backend.act(guarded)
+                outcome = await self._run(guarded)
             except DeskhandError as error:
                 self._failed(batch, error, began, time.monotonic() - started)
                 if isinstance(error, ActionError):
@@ -230,6 +219,21 @@ class Session:
             self._done(batch, outcome, counts, began, time.monotonic() - started)
             await self._renew()
             return outcome
+
+    async def _run(self, batch: Envelope) -> Outcome:
+        # A task of its own, so that the end of the session can stop it, whoever waits for it.
+        self._running = asyncio.get_running_loop().create_task(self.backend.act(batch))
+        try:
+            return await self._running
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._closed or (task is not None and task.cancelling()):
+                raise
+            raise BackendError(
+                "the session was closed in the middle of a batch, and what it held was released"
+            ) from None
+        finally:
+            self._running = None
 
     async def _ask(self, batch: Envelope) -> None:
         began, started = time.time(), time.monotonic()
@@ -377,20 +381,3 @@ class Session:
 
     def _tell(self, ok: bool, text: str) -> None:
         self.last_outcome = {"time": time.time(), "ok": ok, "text": text}
-
-
-def terms_at(backend: Backend, wait: float = 0.0) -> LeaseTerms | None:
-    """The usual terms; None where the desktop knows no leases, being one session's alone."""
-    return LeaseTerms(wait=wait) if type(backend).lease is not Backend.lease else None
-
-
-def longest(batch: Envelope) -> float:
-    """Seconds that ``batch`` may take at most, roughly and not too few: for so long its session keeps the desktop."""
-    actions = batch.get("actions")
-    total = 0.0
-    for action in actions if isinstance(actions, list) else []:
-        if isinstance(action, dict):
-            given = [action.get(name) for name in ("seconds", "timeout")]
-            total += 20.0 + sum(value for value in given if isinstance(value, (int, float)) and 0 <= value <= 60)
-            total += 0.05 * len(str(action.get("text", "")))
-    return total

@@ -36,6 +36,7 @@ def act_parameters() -> Schema:
         "properties": {
             "actions": {
                 "type": "array",
+                "description": "what to do, in order",
                 "items": {"anyOf": [_action(name, kind) for name, kind in KINDS.items()]},
                 "minItems": 1,
                 "maxItems": MAX_ACTIONS,

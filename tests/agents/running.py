@@ -25,6 +25,7 @@ class Ran:
     error: DeskhandError | None
     told: list[str]
     bodies: list[Any]
+    headers: list[dict[str, str]]
     events: list[dict[str, Any]]
     usage: Any
 
@@ -34,8 +35,9 @@ class Ran:
 
     def batches(self, kind: str) -> list[Any]:
         """The actions of that kind that the desktop was asked for."""
-        every = [action for e in self.events if e["event"] == "batch" for action in e["envelope"]["actions"]]
-        return [action for action in every if action["action"] == kind]
+        asked = [event["envelope"]["actions"] for event in self.events if event["event"] == "batch"]
+        every = [action for actions in asked if isinstance(actions, list) for action in actions]
+        return [action for action in every if action.get("action") == kind]
 
 
 def run(
@@ -76,6 +78,7 @@ def run(
 
     with serving(answers) as server:
         result, error, usage = asyncio.run(asyncio.wait_for(go(server.url), 60))
-        bodies = server.bodies
+        requests = server.requests
     lines = (directory / "trace.jsonl").read_text("utf-8").splitlines()
-    return Ran(result, error, told, bodies, [json.loads(line) for line in lines], usage)
+    bodies, headers = [request.body for request in requests], [request.headers for request in requests]
+    return Ran(result, error, told, bodies, headers, [json.loads(line) for line in lines], usage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from tests.agents.running import Ran, run
 from tests.standins import anthropic, chat, google, openai
 from tests.standins.brain import Do, told
 from tests.standins.every import STANDINS
-from tests.standins.server import Answer, Cut
+from tests.standins.server import Answer, Cut, Silence
 
 CLICK = Do("click", {"x": 100, "y": 50})
 WAIT = Do("wait", {"seconds": 0})
@@ -87,6 +88,19 @@ def test_several_calls_in_a_reply_run_in_order(standin: Any, display: XServer, t
     assert [(action["x"], action["y"]) for action in ran.batches("click")] == [(100, 50), (300, 400)]
 
 
+@with_tools
+def test_tools_of_ours_between_the_vendors_are_answered_in_order(
+    standin: Any, display: XServer, tmp_path: Path
+) -> None:
+    second = Do("click", {"x": 300, "y": 400})
+    ran = run(standin, told([CLICK, Do("computer_apps"), second], [DONE]), display.display, tmp_path)
+    assert ran.result is not None
+    assert ran.result.ok, ran.told
+    assert errors_of(standin, ran, 1) == []
+    happened = [e["event"] for e in ran.events if e["event"] in ("batch", "tool")]
+    assert happened == ["batch", "batch", "tool", "batch"]
+
+
 @every
 def test_a_refused_action_is_shown_and_nothing_of_its_reply_is_done(
     standin: Any, display: XServer, tmp_path: Path
@@ -134,8 +148,6 @@ def test_a_rate_limit_is_waited_for_and_told(standin: Any, display: XServer, tmp
 
 @every
 def test_a_cut_connection_is_asked_again_and_the_desktop_is_not(standin: Any, display: XServer, tmp_path: Path) -> None:
-    if standin is google.StandIn:
-        pytest.skip("this SDK tries a lost connection again only where it was lost while it was made")
     ran = run(standin, told([CLICK], [DONE]), display.display, tmp_path, faults={1: Cut()})
     assert ran.result is not None
     assert ran.result.ok, ran.told
@@ -153,6 +165,17 @@ def test_a_connection_that_stays_cut_ends_the_run(standin: Any, display: XServer
     assert "127.0.0.1" in str(ran.error) or standin is google.StandIn
     assert len(ran.batches("click")) == 1
     assert ran.events[-1]["event"] == "finish"
+
+
+@every
+def test_a_server_that_never_answers(
+    standin: Any, display: XServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("anthropic", "openai", "google", "compatible"):
+        monkeypatch.setattr(f"deskhand.agents.{module}.REPLY_SECONDS", 0.5)
+    ran = run(standin, told([CLICK]), display.display, tmp_path, faults={0: Silence()})
+    assert isinstance(ran.error, ModelUnavailable)
+    assert "nothing whole came within" in str(ran.error)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +221,7 @@ def test_a_refusal_ends_the_run(standin: Any, display: XServer, tmp_path: Path) 
     assert ran.result is not None
     assert not ran.result.ok
     assert "the model refused: " in ran.result.text
-    assert "no harm" in ran.result.text
+    assert ("SAFETY" if standin is google.StandIn else "no harm") in ran.result.text
 
 
 @with_tools
@@ -235,8 +258,8 @@ def test_turns_and_actions_have_an_end(standin: Any, display: XServer, tmp_path:
     assert ran.result is not None
     assert not ran.result.ok
     assert "2 actions are used up" in ran.result.text
-    assert len([e for e in ran.events if e["event"] == "batch" and e["answer"]["ok"]]) <= 3  # the first picture too
-    assert "left" in str(errors_of(standin, ran, len(ran.bodies) - 1)) or len(ran.bodies) == 3
+    assert len(ran.bodies) == 3
+    assert "the run has 0 of 2 left" in ran.text
 
 
 @every
@@ -249,7 +272,7 @@ def test_old_pictures_go_and_the_beginning_changes_rarely(standin: Any, display:
     assert max(counts) == 2 * keep - 1
     assert min(counts[keep:]) == keep
     talks = [standin.conversation(body) for body in ran.bodies]
-    breaks = sum(later[: len(sooner)] != sooner for sooner, later in zip(talks, talks[1:], strict=False))
+    breaks = sum(later[: len(sooner)] != sooner for sooner, later in itertools.pairwise(talks))
     assert breaks == (turns + 1 - keep) // keep
     assert [e["facts"]["pictures"] for e in ran.events if e["event"] == "model"] == counts
     if standin.name in ("anthropic", "tools", "qwen", "ui_tars"):

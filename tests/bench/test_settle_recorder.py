@@ -137,7 +137,7 @@ def test_a_terminal_is_busy_while_its_command_runs(tmp_path: Path) -> None:
 def test_every_scenario_acts_on_a_page_or_an_application() -> None:
     with pages() as address:
         for name, scenario in SCENARIOS.items():
-            assert scenario.what in ("click", "key", "type"), name
+            assert scenario.what in ("click", "key", "type", "move", "scroll"), name
             assert callable(scenario.act(address))
 
 

@@ -33,6 +33,13 @@ def test_a_screenshot_is_the_screen_in_a_file(display: XServer, tmp_path: Path) 
         assert picture.size == (50, 25)
 
 
+def test_a_screenshot_under_the_name_of_another_format_is_refused(display: XServer, tmp_path: Path) -> None:
+    for arguments in (["screenshot"], ["act", "--json", "cursor_position"]):
+        answer = deskhand(display, *arguments, "-o", str(tmp_path / "a.gif"))
+        assert (answer.status, "can not be made" in answer.error) == (2, True)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_screenshot_to_a_pipe(display: XServer) -> None:
     answer = deskhand(display, "screenshot", "-o", "/dev/stdout")
     with Image.open(io.BytesIO(answer.output)) as picture:

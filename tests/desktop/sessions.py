@@ -72,7 +72,7 @@ class Desk(NamedTuple):
         """The entry, or a skip where its package is not installed."""
         where = launch_environment.find(self.conn, self.display, self.desktop.xauthority)
         try:
-            return applications.find(name, where.env)
+            return applications.find(name, where.env, unlisted=True)
         except applications.UnknownApplication as error:
             pytest.skip(str(error))
 

@@ -215,6 +215,38 @@ def test_an_old_window_that_is_raised_counts_as_focus(desk: Desk) -> None:
         assert (answer["matched"], answer["focused"]) == (True, True)
 
 
+RENAME = "xprop -display {display} -id {window} -f _NET_WM_NAME 8u -set _NET_WM_NAME '{title}'"
+
+
+def test_an_application_that_takes_the_work_in_the_window_with_the_focus(desk: Desk) -> None:
+    # An editor that runs already and opens a new tab: it is in front, so nothing is raised, and no window is new.
+    with x_window(desk.conn, desk.server, "one file", "--wm-class", "single,Single") as old:
+        script = argument_script(
+            desk.directory, RENAME.format(display=desk.server.display, window=old, title="another file") + "\n"
+        )
+        answer = desk.launch("single", script)
+        assert (answer["outcome"], answer["matched"], answer["focused"]) == ("focus", True, True)
+        assert (answer["window"]["id"], answer["window"]["title"]) == (old, "another file")
+
+
+def test_a_new_window_is_better_than_another_title_of_an_old_one(desk: Desk) -> None:
+    with x_window(desk.conn, desk.server, "one page", "--wm-class", "single,Single") as old:
+        renaming = RENAME.format(display=desk.server.display, window=old, title="another page")
+        opening = command("--title", "new", "--wm-class", "single,Single")
+        # It ends at once, and the window is another process's, as with a browser that runs already.
+        script = argument_script(desk.directory, f"{renaming}\n( sleep 0.3; exec setsid {opening} ) &\n")
+        answer = desk.launch("single", script)
+        assert (answer["outcome"], answer["window"]["title"]) == ("window", "new")
+
+
+def test_another_title_of_another_application_is_no_launch(desk: Desk) -> None:
+    with x_window(desk.conn, desk.server, "one page", "--wm-class", "other,Other") as old:
+        script = argument_script(
+            desk.directory, RENAME.format(display=desk.server.display, window=old, title="another page") + "\n"
+        )
+        desk.fails("single", script, timeout=1.0)
+
+
 def test_the_focus_moving_to_another_application_is_no_launch(desk: Desk) -> None:
     with x_window(desk.conn, desk.server, "behind") as other, x_window(desk.conn, desk.server, "front"):
         raiser = desk.directory / "raise.py"
@@ -272,6 +304,7 @@ def test_the_last_words_are_one_printable_line(desk: Desk) -> None:
 
 
 def test_a_program_that_can_not_be_run(desk: Desk) -> None:
+    assert desk.fails("not there", "/nonexistent/program").sent == "none"
     script = desk.directory / "nothing.sh"
     script.write_text("#!/nonexistent/interpreter\n")
     script.chmod(0o755)

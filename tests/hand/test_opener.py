@@ -219,6 +219,25 @@ def test_the_window_managers_process_tells_the_environment(display: XServer, tmp
         assert opener.desktop_names(found.env, found.window_manager) == []
 
 
+def test_where_entries_are_is_ours_when_the_window_manager_has_no_word(
+    display: XServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from deskhand.testing import window_manager
+
+    lookup = ("XDG_DATA_HOME", "XDG_DATA_DIRS", "XDG_CURRENT_DESKTOP")
+    env = {name: value for name, value in display.env.items() if name not in lookup}
+    of_session = "/usr/share"  # openbox looks for its theme there
+    marked = XServer(display.display, None, display.pid, {**env, "XDG_DATA_DIRS": of_session})
+    for name in lookup:
+        monkeypatch.setenv(name, "/ours")
+    monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/of/another/desktop")
+    with window_manager(marked, "openbox"), Connection.open(display.display) as conn:
+        found = launch_environment.find(conn, display.display)
+    assert found.source == "window manager"
+    assert [found.env[name] for name in lookup] == ["/ours", of_session, "/ours"]
+    assert found.env.get("DBUS_SESSION_BUS_ADDRESS") == env.get("DBUS_SESSION_BUS_ADDRESS")
+
+
 def test_without_a_window_manager_it_is_our_own(display: XServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", "1")
     monkeypatch.setenv("SOMETHING", "else")

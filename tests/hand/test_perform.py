@@ -135,10 +135,11 @@ def test_windows_are_focused_resized_and_closed(openbox_display: XServer, hand: 
         assert [window["title"] for window in hand.windows()] == ["second"]
 
 
-@pytest.mark.parametrize("action", ["focus", "close"])
-def test_a_window_that_is_not_there(hand: Hand, action: str) -> None:
-    answer, _ = hand.act({"actions": [{"action": action, "window": 0x7FFFFFFF}]})
+@pytest.mark.parametrize("action", [{"action": "focus"}, {"action": "close"}, {"action": "resize", "width": 300}])
+def test_a_window_that_is_not_there(hand: Hand, action: dict[str, Any]) -> None:
+    answer, _ = hand.act({"actions": [{**action, "window": 0x7FFFFFFF}]})
     assert answer["results"][0]["status"] == "failed"
+    assert answer["sent"] == "none"
     assert "\n" not in answer["results"][0]["error"]
 
 

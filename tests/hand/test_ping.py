@@ -38,6 +38,28 @@ def test_gtk_answers_and_its_child_windows_are_climbed(openbox_display: XServer,
     assert pings.target(window) is None  # gone
 
 
+def test_a_slow_answer_is_forgotten(
+    openbox_display: XServer, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pings = Pings(connection)
+    with settle_window(openbox_display, connection, "gtk", "still") as (window, pid):
+        os.kill(pid, signal.SIGSTOP)
+        ping = pings.send(window)
+        assert not connection.wait(lambda: pings.answered(ping) is not None, 0.3)
+        os.kill(pid, signal.SIGCONT)
+        assert connection.wait(lambda: pings.answered(ping) is not None, 20)
+        slow = pings.slowest
+        assert slow >= 0.3
+        assert pings.barrier(window, 20) is not None
+        assert pings.slowest == slow  # both are recent
+        monkeypatch.setattr("deskhand.hand.ping.RECENT", 0.0)
+        assert pings.slowest == 0.0
+        monkeypatch.undo()
+        for _ in range(70):
+            assert pings.barrier(window, 20) is not None
+        assert 0.0 < pings.slowest < slow  # as many are remembered as tell something
+
+
 def test_tk_does_not_take_part(openbox_display: XServer, connection: Connection) -> None:
     with settle_window(openbox_display, connection, "tk", "still") as (window, _):
         assert Pings(connection).target(window) is None

@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,10 +38,19 @@ def command(*arguments: str) -> list[str]:
 ENV = {"PYTHONPATH": SOURCES, **{name: value for name, value in os.environ.items() if name.startswith("COV")}}
 
 
+#: A hand whose patience with its clients is not ten seconds.
+IMPATIENT = (
+    "import sys; from deskhand.hand import resident; resident.PATIENCE = 0.3;"
+    " from deskhand.hand.__main__ import main; sys.exit(main(sys.argv[1:]))"
+)
+
+
 @contextmanager
-def resident(server: XServer, path: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+def resident(
+    server: XServer, path: Path, *options: str, program: tuple[str, ...] = ("-m", "deskhand.hand")
+) -> Iterator[subprocess.Popen[str]]:
     """A resident hand that has said where it is."""
-    arguments = command("--resident", str(path), "--display", server.display, *options)
+    arguments = [sys.executable, *program, "--resident", str(path), "--display", server.display, *options]
     pipe = subprocess.PIPE
     with subprocess.Popen(arguments, stdout=pipe, stderr=pipe, text=True, env=ENV) as process:
         try:
@@ -148,6 +158,23 @@ def test_bad_requests_end_nothing(display: XServer, path: Path, line: bytes) -> 
         body = client.answer()
         assert (body["status"], body["ok"], body["sent"]) == (2, False, "none")
         assert client.act(HERE)["ok"]
+
+
+@pytest.mark.parametrize("part", [b"", b'{"actions": ['])
+def test_a_silent_client_does_not_keep_others_out(display: XServer, path: Path, part: bytes) -> None:
+    with resident(display, path, program=("-c", IMPATIENT)), Client(path) as silent:
+        assert silent.act(HERE)["ok"]
+        silent.socket.sendall(part)
+        with Client(path) as other:
+            assert other.act(HERE)["ok"]
+        assert silent.lines.read() == b"", "it is told: the connection is closed"
+
+
+def test_a_silent_client_may_stay_while_nobody_else_waits(display: XServer, path: Path) -> None:
+    with resident(display, path, program=("-c", IMPATIENT)), Client(path) as client:
+        for _ in range(3):
+            assert client.act(HERE)["ok"]
+            time.sleep(0.5)  # longer than its patience
 
 
 def test_a_request_that_is_too_long(display: XServer, path: Path) -> None:

@@ -59,6 +59,7 @@ class Writer:
         self._path = path
         self._step = self._list
         self._editing = b""
+        self._pressed = False
 
     def __call__(self, seen: Seen) -> Sequence[Do] | str:
         if seen.errors:
@@ -96,9 +97,11 @@ class Writer:
         return [Do("key", {"keys": "ctrl+a"}), Do("type", {"text": self._path})]
 
     def _end(self, seen: Seen) -> Sequence[Do]:
-        if _share_changed(self._editing, seen) > A_DIALOG:  # it is still there
-            return [Do("key", {"keys": "Return"})]
-        return [Do("finish", {"success": True, "summary": "The note is written and saved."})]
+        if _share_changed(self._editing, seen) < A_DIALOG:
+            return [Do("finish", {"success": True, "summary": "The note is written and saved."})]
+        # It is still there: it may be about to go, or not have taken the key.
+        self._pressed = not self._pressed
+        return [Do("key", {"keys": "Return"}) if self._pressed else Do("wait", {"seconds": 1})]
 
 
 #: Share of the screen's pixels that a dialog over the editor changes at least, and typing a note does not.

@@ -180,15 +180,17 @@ def seen(body: Any) -> Seen:
     picture = None
     for message in messages[last + 1 :]:
         content = message["content"]
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
         text = " ".join(part["text"] for part in parts if part["type"] == "text")
         for part in parts:
             if part["type"] == "image_url":
                 picture = base64.b64decode(part["image_url"]["url"].partition(",")[2])
-        if message["role"] == "tool" or (message["role"] == "user" and last >= 0):
-            (errors if "Error:" in text else results).append(text)
+        if "Error:" in text and last >= 0:
+            errors.append(text)
+        elif message["role"] == "tool":
+            results.append(text)
         texts.append(text)
     tools = [tool["function"]["name"] for tool in body.get("tools", [])]
-    goal: Any = next(m["content"] for m in messages if m["role"] == "user")
-    goal = goal if isinstance(goal, str) else goal[-1]["text"]
+    first: Any = next(m["content"] for m in messages if m["role"] == "user")
+    goal = first if isinstance(first, str) else first[-1]["text"]
     return Seen(goal, tools, results, errors, "\n".join(texts), picture)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,7 +52,7 @@ class StandIn:
     limited = error(429, "RESOURCE_EXHAUSTED", "too many tokens a minute")
     wrong_key = error(403, "PERMISSION_DENIED", "the key is not valid")
     no_model = error(404, "NOT_FOUND", "models/nothing is not found")
-    refuses = candidate([], "SAFETY", finishMessage="no harm")
+    refuses = candidate([], "SAFETY")
     out_of_tokens = candidate([{"functionCall": {"name": "type", "args": {"text": "rm -r"}}}], "MAX_TOKENS")
 
     def __init__(self, mind: Mind) -> None:
@@ -70,7 +71,7 @@ class StandIn:
     @staticmethod
     def pictures(body: Any) -> int:
         """Pictures in a request."""
-        return json.dumps(body["contents"]).count('"inlineData"')
+        return json.dumps(camel(body["contents"])).count('"inlineData"')
 
     def __call__(self, request: Request) -> Answer:
         assert request.path.endswith(":generateContent"), request.path
@@ -108,8 +109,16 @@ def problem(body: Any) -> str | None:
     return None if body["contents"][-1]["role"] == "user" else "the last content must be the user's"
 
 
+def camel(value: Any) -> Any:
+    """JSON with its keys in the one form: the API takes both, and the SDK sends both (Protocol Buffers, JSON)."""
+    if isinstance(value, dict):
+        return {re.sub("_(.)", lambda found: found[1].upper(), key): camel(item) for key, item in value.items()}
+    return [camel(item) for item in value] if isinstance(value, list) else value
+
+
 def seen(body: Any) -> Seen:
     """What a request shows."""
+    body = camel(body)
     results: list[str] = []
     errors: list[str] = []
     texts: list[str] = []

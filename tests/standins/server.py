@@ -64,6 +64,7 @@ Answers = Callable[[Request], "Answer | Cut | Silence"]
 def serving(answers: Answers) -> Iterator[Server]:
     """Serve on a free port of the loopback address until the block is left."""
     ended = threading.Event()
+    faults: list[Exception] = []
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -74,7 +75,11 @@ def serving(answers: Answers) -> Iterator[Server]:
             with lock:
                 request = Request(len(server.requests), self.path, dict(self.headers.items()), body)
                 server.requests.append(request)
-            answer = answers(request)
+            try:
+                answer = answers(request)
+            except Exception as fault:  # the test's own; the SDK must not try again
+                faults.append(fault)
+                answer = Answer({"error": {"message": f"the stand-in: {fault!r}"}}, 400)
             if isinstance(answer, Answer):
                 self._answer(answer)
             elif isinstance(answer, Silence):
@@ -132,3 +137,5 @@ def serving(answers: Answers) -> Iterator[Server]:
             ended.set()
             http.shutdown()
             thread.join(10)
+            if faults:
+                raise faults[0]

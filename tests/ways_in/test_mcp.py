@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import fcntl
 import json
+import os
 import signal
+import struct
+import sys
+import termios
 import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -15,6 +20,7 @@ from typing import Any
 import pytest
 
 from deskhand.backends.lease import DisplayLease
+from deskhand.hand.x11 import Connection
 from deskhand.testing import XServer, xvfb
 from tests.commands import PROGRAM, deskhand, environment
 from tests.own_desktop import applications, desktop, own  # noqa: F401
@@ -69,16 +75,16 @@ def run(work: Awaitable[None]) -> None:
 def test_what_the_client_is_told(display: XServer, mode: str) -> None:
     async def work() -> None:
         async with client(display, mode=mode) as connected:
+            assert connected.server_info is not None
             assert connected.server_info.name == "deskhand"
             assert "computer_act runs a batch" in (connected.instructions or "")
             assert "launch action" in (connected.instructions or "")
             tools = {tool.name: tool for tool in (await connected.list_tools()).tools}
             assert list(tools) == ["computer_act", "computer_screenshot", "computer_apps"]
             hints = {name: tool.annotations for name, tool in tools.items()}
-            assert all(hints[name] and hints[name].read_only_hint for name in ("computer_screenshot", "computer_apps"))
-            acting = hints["computer_act"]
-            assert acting is not None
-            assert (acting.read_only_hint, acting.destructive_hint) == (False, True)
+            told = {name: hint and (hint.read_only_hint, hint.destructive_hint) for name, hint in hints.items()}
+            assert told["computer_act"] == (False, True)
+            assert told["computer_screenshot"] == told["computer_apps"] == (True, False)
             assert all(tool.output_schema for tool in tools.values())
 
     run(work())
@@ -182,49 +188,92 @@ def test_a_cancelled_call_leaves_nothing_pressed(
         run(work())
 
 
+HELLO = {
+    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+}  # fmt: skip
+READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+def request(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+
+
+@asynccontextmanager
+async def server_process(display: XServer, call: dict[str, Any]) -> AsyncIterator[asyncio.subprocess.Process]:
+    """The server, sent one call by hand; nobody reads what it answers."""
+    process = await asyncio.create_subprocess_exec(
+        PROGRAM, "mcp", "--display", display.display, env=environment(display),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, limit=1024,
+    )  # fmt: skip
+    try:
+        assert process.stdin is not None
+        process.stdin.write(b"".join(json.dumps(one).encode() + b"\n" for one in (HELLO, READY, call)))
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def ended(process: asyncio.subprocess.Process) -> None:
+    assert process.stderr is not None
+    async with asyncio.timeout(20):
+        assert b"Traceback" not in await process.stderr.read()
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL, None])
 def test_the_end_of_the_server_leaves_nothing_pressed(display: XServer, how: signal.Signals | None) -> None:
     """Told to end, killed, or left by its client in the middle of a batch."""
-    request = {
-        "jsonrpc": "2.0", "id": 2, "method": "tools/call",
-        "params": {"name": "computer_act", "arguments": {"actions": [
-            {"action": "mouse_down", "x": 3, "y": 3}, {"action": "wait", "seconds": 50}]}},
-    }  # fmt: skip
-    hello = {
-        "jsonrpc": "2.0", "id": 1, "method": "initialize",
-        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
-    }  # fmt: skip
+    actions = [{"action": "mouse_down", "x": 3, "y": 3}, {"action": "wait", "seconds": 50}]
 
     async def work() -> None:
-        process = await asyncio.create_subprocess_exec(
-            PROGRAM, "mcp", "--display", display.display, env=environment(display),
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        try:
-            await finish(process)
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-
-    async def finish(process: asyncio.subprocess.Process) -> None:
-        assert process.stdin is not None
-        ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-        process.stdin.write(b"".join(json.dumps(one).encode() + b"\n" for one in (hello, ready, request)))
-        await until(lambda: pressed(display))
-        if how is None:
-            process.stdin.close()
-        else:
-            process.send_signal(how)
-        async with asyncio.timeout(20):
-            await process.wait()
-        assert process.stderr is not None
-        assert b"Traceback" not in await process.stderr.read()
+        async with server_process(display, request("computer_act", actions=actions)) as process:
+            await until(lambda: pressed(display))
+            if how is None:
+                assert process.stdin is not None
+                process.stdin.close()
+            else:
+                process.send_signal(how)
+            await ended(process)
         if how is signal.SIGKILL:
             assert deskhand(display, "act", "move", "1", "1").status == 0  # the next of ours puts it right
         assert pressed(display) == []
 
     run(work())
+
+
+def test_it_can_be_ended_while_nobody_reads_its_answer(display: XServer) -> None:
+    """A picture that no pipe holds: the write does not return."""
+
+    async def work() -> None:
+        async with server_process(display, request("computer_screenshot")) as process:
+            transport: Any = process._transport.get_pipe_transport(1)  # type: ignore[attr-defined]
+            pipe = transport.get_extra_info("pipe").fileno()
+            await until(lambda: waiting_in(pipe) >= 1 << 16)
+            process.send_signal(signal.SIGTERM)
+            await ended(process)
+
+    with Connection.open(display.display) as conn:
+        noise = os.urandom(64 * 64 * 4)
+        fill_with(conn, noise, 64)
+        run(work())
+
+
+def waiting_in(pipe: int) -> int:
+    """Bytes in a pipe that nobody has read."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def fill_with(conn: Connection, pixels: bytes, size: int) -> None:
+    """Cover the screen with squares of these pixels, as the background of the root window."""
+    pixmap, context = conn.new_id(), conn.new_id()
+    conn.send(53, 24, struct.pack("=IIHH", pixmap, conn.root, size, size))  # CreatePixmap
+    conn.send(55, 0, struct.pack("=III", context, pixmap, 0))  # CreateGC
+    conn.send(72, 2, struct.pack("=IIHHhhBBxx", pixmap, context, size, size, 0, 0, 0, 24) + pixels)  # PutImage
+    conn.send(2, 0, struct.pack("=III", conn.root, 1, pixmap))  # ChangeWindowAttributes
+    conn.send(61, 0, struct.pack("=IhhHH", conn.root, 0, 0, 0, 0))  # ClearArea
+    conn.sync()
 
 
 def test_a_second_client_is_refused_with_the_name_of_the_first_and_can_queue(display: XServer) -> None:
@@ -259,12 +308,12 @@ def test_progress_is_told_to_who_asks(display: XServer) -> None:
     async def work() -> None:
         told: list[tuple[float, str | None]] = []
 
-        async def progress(done: float, total: float | None, message: str | None) -> None:
-            told.append((done, message))
+        async def note(progress: float, total: float | None, message: str | None) -> None:
+            told.append((progress, message))
 
         async with client(display) as connected:
             await connected.call_tool(
-                "computer_act", {"actions": [{"action": "wait", "seconds": 2.5}]}, progress_callback=progress
+                "computer_act", {"actions": [{"action": "wait", "seconds": 2.5}]}, progress_callback=note
             )
         assert len(told) >= 2
         assert told == sorted(told)

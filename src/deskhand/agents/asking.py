@@ -275,6 +275,8 @@ def _in_a_line(answer: ToolAnswer) -> str:
     if isinstance(apps, list):
         more = f" and {len(apps) - 8} more" if len(apps) > 8 else ""
         return f"{len(apps)} applications: {', '.join(app['name'] for app in apps[:8])}{more}"
+    if answer.data.get("results") and "settle" in answer.data:
+        return in_words(Outcome(answer.data))
     lines = answer.text.split("\n")
     return lines[0][:200] + (f" and {len(lines) - 1} more" if len(lines) > 1 else "")
 

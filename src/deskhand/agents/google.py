@@ -133,8 +133,6 @@ class Gemini(Model):
         if stop in ("acts", "says") and parts:
             self.history.append(candidate.content)
         say = "\n".join(part["text"] for part in parts if part.get("text") and not part.get("thought")).strip()
-        if stop != "acts" and candidate.finish_message:
-            reason = f"{reason}: {candidate.finish_message}"
         return Reply(stop, parts, say, pieces if stop == "acts" else [], reason, usage)
 
     def _hear(self, results: list[dict[str, Any]]) -> None:

@@ -171,6 +171,8 @@ class Model(ABC):
         return ModelUnavailable(f"what answers{where} does not speak {self.vendor}'s protocol: look at the address")
 
     def _unreachable(self, error: Exception) -> ModelUnavailable:
+        if isinstance(error, TimeoutError) and not str(error):
+            error = TimeoutError(f"nothing whole came within {REPLY_SECONDS:g} s")
         cause: BaseException = error
         while cause.__cause__ is not None or cause.__context__ is not None:
             cause = cause.__cause__ or cause.__context__ or cause

@@ -12,6 +12,7 @@ from typing import Any
 from deskhand.agents.loop import Done
 from deskhand.backends.base import Outcome, in_words
 from deskhand.errors import BatchRefused, DeskhandError
+from deskhand.hand.envelope import parse_batch
 from deskhand.session import Session
 from deskhand.tools import ComputerTools, Launching, Tool, ToolAnswer, tools
 from deskhand.vendors.base import Adapter
@@ -94,6 +95,8 @@ class OwnTools:
         for argument in tool.parameters.get("required", ()):
             if argument not in arguments:
                 raise BatchRefused(f"{name}: {argument} is missing")
+        if name == "computer_act":
+            parse_batch(dict(arguments))
         if tool is LAUNCH and not (isinstance(arguments["app"], str) and arguments["app"]):
             raise BatchRefused("launch: app must be the name of an application")
         if tool is FINISH:

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from deskhand.errors import DeskhandError
 from deskhand.hand.lease import Lease, open_lease
@@ -39,22 +39,24 @@ class DisplayLease(DesktopLease):
         self._open: Callable[[], Lease] = lambda: open_lease(display, xauthority, holder)
         self._lease: Lease | None = None
         self._thread: ThreadPoolExecutor | None = None
+        self._taking: Future[None] | None = None
         self._cutting = threading.Lock()
 
     async def take(self, seconds: float, wait: float = 0.0) -> None:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="deskhand-lease")
-        taking = self._thread.submit(self._take, seconds, wait)
+        self._taking = self._thread.submit(self._take, seconds, wait)
         try:
-            await asyncio.wrap_future(taking)
+            await asyncio.wrap_future(self._taking)
         except asyncio.CancelledError:
-            if wait and not taking.done():
-                self._cut()
+            if wait:
+                self._stop_waiting()
             raise
 
     async def release(self) -> None:
         thread, self._thread = self._thread, None
         if thread is not None:
+            self._stop_waiting()
             ended = thread.submit(self._release)
             thread.shutdown(wait=False)
             await asyncio.shield(asyncio.wrap_future(ended))
@@ -66,9 +68,10 @@ class DisplayLease(DesktopLease):
             lease = self._lease
         lease.take(seconds, wait)
 
-    def _cut(self) -> None:
+    def _stop_waiting(self) -> None:
+        """A wait in the queue ends only with its connection."""
         with self._cutting:
-            if self._lease is not None:
+            if self._taking is not None and not self._taking.done() and self._lease is not None:
                 self._lease.cut()
 
     def _release(self) -> None:

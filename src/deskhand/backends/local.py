@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from deskhand.backends.base import Backend, Envelope, Outcome
 from deskhand.backends.lease import DesktopLease, DisplayLease
-from deskhand.errors import DeskhandError
+from deskhand.errors import DeskhandError, DisplayLost
 from deskhand.hand.hand import Hand
 
 T = TypeVar("T")
@@ -83,9 +83,12 @@ class LocalDisplay(Backend):
     def _release(self) -> None:
         try:
             if self._hand.connected:
-                self._hand.display.ledger.release_all()
-            else:
-                self._hand.abandon()
+                try:
+                    self._hand.display.ledger.release_all()
+                    return
+                except DisplayLost:
+                    pass  # it was cut when the batch had just ended by itself
+            self._hand.abandon()
         except DeskhandError:
             pass  # the display is gone, and what was held on it
 

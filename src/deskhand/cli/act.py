@@ -76,11 +76,11 @@ def act(
     """
     try:
         request = in_json(words) if words else read_request(_standard_input())
+        if output is not None and isinstance(request, dict) and not request.get("picture"):
+            request["picture"] = {"format": format_of(output)}
     except DeskhandError as error:
         reply = error_reply(error)
     else:
-        if output is not None and isinstance(request, dict) and not request.get("picture"):
-            request["picture"] = {"format": format_of(output)}
         with interruptible(Hand(display, xauthority, session, timeout)) as hand:
             reply = answer(hand, request)
     if output is not None and reply.picture is not None:

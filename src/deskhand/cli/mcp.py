@@ -67,7 +67,8 @@ def mcp(
     except ImportError as error:
         fail(str(error), 1)
     from deskhand.backends import LocalDisplay
-    from deskhand.session import LeaseTerms, Session
+    from deskhand.session import Session
+    from deskhand.turns import LeaseTerms
 
     async def serve() -> None:
         terms = LeaseTerms(wait=queue)

@@ -47,8 +47,18 @@ def screenshot(
         print_json(facts)
 
 
+#: Names of pictures that we do not make: a PNG under such a name would be taken for what it is not.
+_NOT_OURS = (".gif", ".bmp", ".tif", ".tiff", ".avif", ".heic", ".ppm", ".xwd", ".xpm", ".svg", ".pdf", ".ico")
+
+
 def format_of(path: Path) -> str:
-    """The picture format that a file's name asks for."""
+    """The picture format that a file's name asks for; PNG when it asks for none.
+
+    Raises:
+        BatchRefused: it asks for one that is not made here.
+    """
+    if path.suffix.lower() in _NOT_OURS:
+        raise BatchRefused(f"a {path.suffix} picture can not be made: name the file .png, .jpg or .webp")
     return {".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp"}.get(path.suffix.lower(), "png")
 
 

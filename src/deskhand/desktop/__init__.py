@@ -7,6 +7,7 @@
 - ``home``        its HOME: settings without first-run dialogs, saver, lock, compositing or animations
 - ``first_starts`` the same for common applications
 - ``xserver``     Xvfb, its cookie, lock files of dead servers
+- ``system_bus``  a system bus with nobody on it
 - ``readiness``   the proofs that a part is up
 - ``processes``   every process of a desktop, and how they are ended
 - ``stop``        ``stop_desktop``, ``list_desktops``

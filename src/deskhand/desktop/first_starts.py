@@ -38,7 +38,11 @@ IsRelative=1
 Path=default
 Default=1
 """
+#: GTK's animations are off, which Firefox takes as the wish for reduced motion: a page that loads would show a still
+#: image on its tab, where the throbber tells that more is to come. Scrolling in steps needs no time to settle.
 _FIREFOX_PREFERENCES = {
+    "ui.prefersReducedMotion": "0",
+    "general.smoothScroll": "false",
     "browser.aboutwelcome.enabled": "false",
     "browser.startup.homepage_override.mstone": '"ignore"',
     "startup.homepage_welcome_url": '""',

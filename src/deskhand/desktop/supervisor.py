@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 from ..hand import state as states
 from ..hand.errors import DeskhandError
 from ..hand.x11 import Connection
-from . import home, processes, remains, xserver
+from . import home, processes, remains, system_bus, xserver
 from .account import Account
 from .readiness import Readiness
 from .sessions import SESSIONS
@@ -41,16 +41,6 @@ _GSETTINGS = (
     ("org.gnome.desktop.screensaver", "lock-enabled", "false"),
     ("org.gnome.desktop.screensaver", "idle-activation-enabled", "false"),
 )
-_SYSTEM_BUS = """<busconfig>
-  <listen>{address}</listen>
-  <auth>EXTERNAL</auth>
-  <policy context="default">
-    <allow send_destination="*" eavesdrop="true"/>
-    <allow receive_sender="*"/>
-    <allow own="*"/>
-  </policy>
-</busconfig>
-"""
 _OWN_WINDOWS = {"DESKTOP": "the desktop's own window", "DOCK": "the panel"}
 
 
@@ -188,14 +178,8 @@ class Supervisor:
         self._state["dbus_address"] = self._env["DBUS_SESSION_BUS_ADDRESS"] = given
 
     def _start_system_bus(self) -> None:
-        """A system bus with nobody on it: what asks for logind, polkit or NetworkManager is told that there is none.
-
-        The machine's own, where there is one, is no desktop's of ours to ask to suspend, or to lock sessions with.
-        """
         path = os.path.join(self._directory, "system-bus.conf")
-        with open(path, "x", encoding="utf-8") as file:
-            file.write(_SYSTEM_BUS.format(address=f"unix:path={self._state['runtime_dir']}/system_bus"))
-        os.chmod(path, 0o644)
+        system_bus.write_configuration(path, f"unix:path={self._state['runtime_dir']}/system_bus")
         self._env["DBUS_SYSTEM_BUS_ADDRESS"] = self._start_message_bus("system bus", f"--config-file={path}")
 
     def _start_message_bus(self, part: str, *options: str) -> str:

@@ -13,6 +13,8 @@ from .screen_watch import Rect, ScreenWatch
 
 #: A place must change this often within a second, and be at most this part of the screen.
 CHANGES, AREA = 3, 0.02
+#: Places remembered; the oldest goes first.
+PLACES = 16
 #: Seconds that a place gets before an action to show that it still moves. Spent only when one is remembered.
 PATIENCE = 0.100
 
@@ -37,5 +39,6 @@ class Ambient:
         since = time.monotonic() - 1.0
         for x, y, width, height in watch.moving(since):
             place = (x, y, width, height)
-            if width * height <= AREA * watch.area and watch.changed_in(place, since) >= CHANGES:
-                self._places.append(place)
+            small = width * height <= AREA * watch.area
+            if small and place not in self._places and watch.changed_in(place, since) >= CHANGES:
+                self._places = [*self._places[1 - PLACES :], place]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from .client_processes import Newcomers
 from .display import Display
 from .envelope import PictureWish, SettleWish
 from .errors import ActionFailed, BackendError, DisplayLost, in_one_line
@@ -53,6 +54,7 @@ class _Running:
         self._released: List[str] = []
         self._region = prepared.region
         self._wish = prepared.batch.picture
+        self._newcomers: Optional[Newcomers] = None
         self.performer = Performer(display, prepared.batch.expect, session, alive)
 
     def run(self) -> Tuple[Answer, Optional[Picture]]:
@@ -68,6 +70,7 @@ class _Running:
             else:
                 with ScreenWatch(display.conn, display.screen) as watch:
                     display.ambient.confirm(watch)
+                    self._newcomers = Newcomers(display.conn)
                     self._run_steps(watch)
                     verdict = self._settle(watch, batch.settle)
         except DisplayLost:
@@ -122,7 +125,7 @@ class _Running:
         if wish.mode == "fixed":
             return wait_fixed(self._display.conn, watch, wish.timeout)
         conn, pings = self._display.conn, self._display.pings
-        verdict = wait_until_settled(conn, pings, watch, last, wish.timeout, wish.strict)
+        verdict = wait_until_settled(conn, pings, watch, last, wish.timeout, wish.strict, self._newcomers)
         if not verdict.settled:
             self._display.ambient.learn(watch)
         return verdict

@@ -8,10 +8,16 @@ from __future__ import annotations
 import os
 import termios
 import time
-from typing import List, Optional
+from typing import FrozenSet, List, Optional
 
 from .errors import RequestFailed
 from .x11 import Connection, core, xres
+
+#: The number of read(2), by machine (Linux, syscalls(2)).
+_READ = {"x86_64": b"0", "aarch64": b"63", "riscv64": b"63"}
+
+#: Seconds that a program may take from its start to its connection to the display.
+CONNECTING = 0.700
 
 
 def pid_of(conn: Connection, window: int) -> int:
@@ -47,7 +53,8 @@ def command_running(pid: int, since: float) -> bool:
     """Whether a terminal runs a command that started after ``since`` (CLOCK_MONOTONIC) and has not yet ended.
 
     That is a foreground process group other than the shell's, whose terminal is in line mode: an editor or a pager,
-    which takes single keys, waits for us. A command that ran before the input does not count: it may run for ever.
+    which takes single keys, waits for us, and so does one that reads a line just now. A command that ran before the
+    input does not count: it may run for ever.
     """
     for shell in _children(pid):
         fields = _stat(shell)
@@ -57,17 +64,96 @@ def command_running(pid: int, since: float) -> bool:
         if session != shell or foreground <= 0 or foreground == group:
             continue
         leader = _stat(foreground)
-        if len(leader) >= 20 and _started(leader) >= since and _takes_lines(tty):
+        if len(leader) < 20 or _started(leader) < since or not _takes_lines(tty):
+            continue
+        if not any(_reads(process, _pts(tty)) for process in _descendants(shell)):
             return True
     return False
 
 
-def _children(pid: int) -> List[int]:
+class Newcomers:
+    """Programs that were started on one display since this was made: by a click on an icon, an entry of a menu."""
+
+    def __init__(self, conn: Connection) -> None:
+        self._conn = conn
+        self._before = _processes()
+
+    def starting(self) -> bool:
+        """Whether one of them may be about to show its first window: it is a client of the display, or very young.
+
+        Not what runs in a terminal, nor a further process of the same program.
+        """
+        if self._conn.name.host:
+            return False  # those are processes of another machine
+        found = [pid for pid in _processes() - self._before if self._is_program(pid)]
+        if not found:
+            return False
+        if any(_started(_stat(pid)) + CONNECTING >= time.monotonic() for pid in found):
+            return True
+        return not xres.local_pids(self._conn).isdisjoint(found)
+
+    def _is_program(self, pid: int) -> bool:
+        fields = _stat(pid)
+        if len(fields) < 20 or fields[0] in (b"Z", b"X") or int(fields[4]) != 0:
+            return False
+        parent = int(fields[1])
+        if parent == os.getpid() or _program(pid) in (b"", _program(parent)):
+            return False
+        try:
+            with open("/proc/%d/environ" % pid, "rb") as file:
+                variables = file.read().split(b"\0")
+        except OSError:
+            return False
+        return any(one.startswith(b"DISPLAY=") and _number(one) == self._conn.name.number for one in variables)
+
+
+def _number(variable: bytes) -> int:
+    """The display's number in "DISPLAY=:1.0"; -1 when there is none."""
+    number = variable.rpartition(b":")[2].partition(b".")[0]
+    return int(number) if number.isdigit() else -1
+
+
+def _processes() -> FrozenSet[int]:
     try:
-        with open("/proc/%d/task/%d/children" % (pid, pid), "rb") as file:
-            return [int(child) for child in file.read().split()]
+        return frozenset(int(name) for name in os.listdir("/proc") if name.isdigit())
+    except OSError:
+        return frozenset()
+
+
+def _children(pid: int) -> List[int]:
+    """Of all its threads: VTE and Firefox start theirs from one that is not the first."""
+    found: List[int] = []
+    try:
+        threads = os.listdir("/proc/%d/task" % pid)
+    except OSError:
+        return found
+    for thread in threads:
+        try:
+            with open("/proc/%d/task/%s/children" % (pid, thread), "rb") as file:
+                found += [int(child) for child in file.read().split()]
+        except (OSError, ValueError):
+            continue  # the thread has ended
+    return found
+
+
+def _descendants(pid: int) -> List[int]:
+    found = _children(pid)
+    for process in found:
+        if len(found) < 64:
+            found += _children(process)
+    return found
+
+
+def _reads(pid: int, terminal: Optional[str]) -> bool:
+    """Whether the process waits in read(2) for its terminal; False when that may not be looked at (ptrace(2))."""
+    try:
+        with open("/proc/%d/syscall" % pid, "rb") as file:
+            call = file.read().split()
+        if len(call) < 2 or call[0] != _READ.get(os.uname().machine):
+            return False
+        return os.readlink("/proc/%d/fd/%d" % (pid, int(call[1], 16))) in (terminal, "/dev/tty")
     except (OSError, ValueError):
-        return []
+        return False
 
 
 def _program(pid: int) -> bytes:
@@ -90,6 +176,8 @@ def _stat(pid: int) -> List[bytes]:
 
 def _started(fields: List[bytes]) -> float:
     """When the process started, CLOCK_MONOTONIC; up to a tick later than it did: "since" then errs towards waiting."""
+    if len(fields) < 20:
+        return 0.0
     ticks = os.sysconf("SC_CLK_TCK")
     since_boot = (int(fields[19]) + 1) / ticks
     return since_boot - (time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic())

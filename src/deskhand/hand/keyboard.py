@@ -15,6 +15,7 @@ from .borrowing import KeyboardLoan
 from .errors import ActionFailed
 from .focus import FocusTarget, keyboard_target
 from .held import KEY, Ledger
+from .keyboard_turn import PATIENCE, KeyboardTurn
 from .keymap import LOCK, Keymap, Position, check_no_key_is_dropped
 from .ping import Pings
 from .text import TextTyping, settle_input
@@ -79,6 +80,7 @@ class Keyboard:
         self._conn = conn
         self._pings = pings
         self._ledger = ledger
+        self._turn = KeyboardTurn(conn)
         #: Where ``down`` found a key: the map may have changed by the time it is released.
         self._down_at: Dict[str, int] = {}
 
@@ -128,6 +130,10 @@ class Keyboard:
         Raises:
             ActionFailed: the keyboard lacks one of the keys, and a borrowed one could not stay down; nothing was sent.
         """
+        with self._turn.taken():
+            return self._down(chord)
+
+    def _down(self, chord: Chord) -> Dict[str, Any]:
         plan = self._plan(chord)
         if plan.borrowed:
             raise _nothing_sent(
@@ -172,16 +178,22 @@ class Keyboard:
 
         ``deadline`` is a moment of ``time.monotonic()``. No error holds any of the text, ``secret`` or not.
         """
-        if method == "paste":
-            from . import paste  # it is seldom asked for, and start-up counts
+        patience = PATIENCE if deadline is None else max(0.0, deadline - time.monotonic())
+        with self._turn.taken(min(PATIENCE, patience)):
+            if method == "paste":
+                from . import paste  # it is seldom asked for, and start-up counts
 
-            return paste.paste(self, self._conn, self._pings, text, deadline)
-        return TextTyping(self._conn, self._pings, self._ledger).type(text, deadline)
+                return paste.paste(self, self._conn, self._pings, text, deadline)
+            return TextTyping(self._conn, self._pings, self._ledger).type(text, deadline)
 
     # -- what to press ------------------------------------------------------------------------------------------------
 
     def _with_chord(self, chord: Chord, send: Callable[[_Plan], None]) -> Dict[str, Any]:
         """Plan the chord, bring the keyboard into the state it needs, let ``send`` send it, and put all back."""
+        with self._turn.taken():
+            return self._planned(chord, send)
+
+    def _planned(self, chord: Chord, send: Callable[[_Plan], None]) -> Dict[str, Any]:
         target = keyboard_target(self._conn)
         plan = self._plan(chord)
         facts = target.facts()

@@ -28,6 +28,8 @@ _FOCUS_PATIENCE = 2.0
 #: Seconds a new window is given to take its name when nothing else tells whose it is: LibreOffice maps a window of
 #: an application that runs already under another class.
 _LATE_NAME = 0.5
+#: Seconds a new window is given to come, once only the title of one that was there tells of the launch.
+_LATE_WINDOW = 2.0
 _NOT_RUN = "the rest of the batch was not run"
 
 
@@ -103,8 +105,10 @@ def _wait(
             # Openers have no windows but the one that says what went wrong.
             return True
         if seen is not None and (seen.matched or process.over):
-            named_by = named_by or time.monotonic() + _LATE_NAME
-            return seen.matched or time.monotonic() >= named_by
+            if seen.matched and seen.sure:
+                return True
+            named_by = named_by or time.monotonic() + (_LATE_WINDOW if seen.matched else _LATE_NAME)
+            return time.monotonic() >= named_by
         named_by = None
         return _ended_badly(process, way)
 

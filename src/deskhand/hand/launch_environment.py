@@ -1,8 +1,8 @@
 """As whom, and with which environment, an application starts on a display.
 
 A desktop of ours has a state file that says. On a foreign display the process of the window manager tells user, session
-bus and ``XDG_CURRENT_DESKTOP``. Where neither is to be had it is ourselves and our own environment. Whichever it is, no
-token and no key goes along.
+bus and ``XDG_CURRENT_DESKTOP``; one started by hand often has no word about where entries are, and then ours counts.
+Where neither is to be had it is ourselves and our own environment. Whichever it is, no token and no key goes along.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ _PERSONAL = (
     "COLUMNS", "LINES", "STY", "TMUX", "TMUX_PANE", "VIRTUAL_ENV", "PYTHONHOME", "PYTHONPATH", "PYTEST_CURRENT_TEST",
     "WAYLAND_DISPLAY", MARK,
 )  # fmt: skip
+#: Where entries are, and which are shown: ours where the window manager is the same user's and has no word.
+_LOOKUP = ("XDG_DATA_HOME", "XDG_DATA_DIRS", "XDG_CURRENT_DESKTOP")
 _PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
 
 
@@ -62,6 +64,8 @@ def find(conn: Connection, display: str, xauthority: Optional[str] = None) -> La
     process = _manager_process(conn, display)
     if process is not None:
         uid, env = process
+        if uid == os.geteuid():
+            env = {**{name: os.environ[name] for name in _LOOKUP if name in os.environ}, **env}
         cookie = env.get("XAUTHORITY") or (xauthority if uid == os.geteuid() else None)
         return LaunchEnvironment(_prepared(env, display, cookie, uid), _account(uid), "window manager", manager)
     cookie = xauthority or os.environ.get("XAUTHORITY")

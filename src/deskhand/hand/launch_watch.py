@@ -30,11 +30,15 @@ _INTERPRETERS = ("sh", "bash", "dash", "env", "python", "python3", "perl", "ruby
 
 
 class Sight(NamedTuple):
-    """A window that counts. ``outcome`` is ``"window"`` (new) or ``"focus"`` (an old one was raised)."""
+    """A window that counts. ``outcome`` is ``"window"`` (new) or ``"focus"`` (an old one was raised).
+
+    ``sure`` false: one that had the focus already and only took another title. A better one may be on its way.
+    """
 
     outcome: str
     window: Window
     matched: bool
+    sure: bool = True
 
 
 class LaunchWatch:
@@ -79,7 +83,9 @@ class LaunchWatch:
                     sights.append(Sight("focus", window, True))
                 elif window.id == active and active != self._active:
                     self.candidates.append((window, "took the focus and is not known to be the application's"))
-        sights.sort(key=lambda sight: (sight.matched, sight.window.id == active, sight.outcome == "window"))
+            elif self._was_told(window, active, process):
+                sights.append(Sight("focus", window, True, sure=False))
+        sights.sort(key=lambda sight: (sight.matched, sight.sure, sight.window.id == active, sight.outcome == "window"))
         self.candidates += [(one.window, "is not known to be the application's") for one in sights if not one.matched]
         return sights[-1] if sights else None
 
@@ -105,6 +111,15 @@ class LaunchWatch:
             or ("demands_attention" in window.states and "demands_attention" not in old.states)
             or (window.viewable and not old.viewable)
         )
+
+    def _was_told(self, window: Window, active: Optional[int], process: LaunchedProcess) -> bool:
+        """Whether an application that ran, in the window that had the focus all along, seems to have taken the work.
+
+        An editor opens a new tab there, and raises nothing, as it is raised: the title is all that changes.
+        """
+        if window.id != active or active != self._active or not process.over:
+            return False
+        return window.title != self._old[window.id].title and self._is_its_own(window, process)
 
     def _is_its_own(self, window: Window, process: LaunchedProcess) -> bool:
         if window.startup_id and window.startup_id == self._startup_id:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from typing import Any, List, Optional
+from typing import Any, Optional
 
 from . import state
 from .errors import DesktopInUse
@@ -36,7 +36,7 @@ class Lease:
     def __init__(self, conn: Connection, holder: str) -> None:
         self._conn = conn
         self.holder = holder
-        self._lines = _Lines(conn, "_DESKHAND_LEASE")
+        self._lines = OwnedProperty(conn, "_DESKHAND_LEASE")
         self._since: Optional[float] = None
 
     @property
@@ -149,17 +149,11 @@ def open_lease(display: Optional[str], xauthority: Optional[str], holder: str) -
 
 def holder_of(conn: Connection) -> Optional[str]:
     """The name of the session that has the desktop now; None when none has."""
-    lines = _Lines(conn, "_DESKHAND_LEASE")
+    lines = OwnedProperty(conn, "_DESKHAND_LEASE")
     now = _now()
     with lines.exclusive():
         held = [line for line in lines.others() if _counts(line, now) and line["held"]]
     return _name(held[0]) if held else None
-
-
-class _Lines(OwnedProperty):
-    def others(self) -> List[Line]:
-        """The lines of other living owners. Inside ``exclusive``."""
-        return [line for line in self._read() if line.get("nonce") != self._nonce and self._lives(line)]
 
 
 def _counts(line: Line, now: float) -> bool:

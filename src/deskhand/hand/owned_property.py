@@ -58,6 +58,10 @@ class OwnedProperty:
             self._store([line for line in lines if line not in dead])
         return dead
 
+    def others(self) -> List[Line]:
+        """The lines of other living owners. Inside ``exclusive``."""
+        return [line for line in self._read() if line.get("nonce") != self._nonce and self._lives(line)]
+
     def forget(self) -> None:
         """Give up the window that stands for us."""
         if self._window:

@@ -57,6 +57,7 @@ class Performer:
                 hover=action.action == "move",
                 scroll=action.action == "scroll",
                 loads=action.action not in ("move", "scroll", "type"),
+                starts=action.action in ("click", "key", "mouse_up"),
             )
         return facts
 
@@ -66,7 +67,7 @@ class Performer:
         before, self.sent = self.sent, True
         try:
             yield
-        except ActionFailed as error:
+        except (ActionFailed, Unsupported) as error:
             if error.sent == "none":
                 self.sent = before
             raise
@@ -229,8 +230,7 @@ class Performer:
 
         action = step.action
         assert step.entry is not None
-        sent, self.sent = self.sent, True
-        try:
+        with self._sending():
             answer = launch.launch(
                 self._conn,
                 self._display.pings,
@@ -241,9 +241,6 @@ class Performer:
                 keep_open=action.keep_open,
                 session=self._session,
             )
-        except Unsupported:
-            self.sent = sent  # nothing was started
-            raise
         window = answer.get("window") or {}
         self._touched.append(int(window.get("id", 0)))
         self._keys_refused = None
@@ -273,7 +270,7 @@ class Performer:
     def focus(self, step: Step) -> Facts:
         from . import window_actions
 
-        self.sent = True
+        self._about_to_touch(step.action.window)
         self._touched.append(step.action.window)
         facts = window_actions.activate(self._conn, step.action.window)
         self._keys_refused = None
@@ -282,13 +279,13 @@ class Performer:
     def close(self, step: Step) -> Facts:
         from . import window_actions
 
-        self.sent = True
+        self._about_to_touch(step.action.window)
         return window_actions.close(self._conn, step.action.window)
 
     def resize(self, step: Step) -> Facts:
         from . import window_actions
 
-        self.sent = True
+        self._about_to_touch(step.action.window)
         action = step.action
         self._touched.append(action.window)
         wanted = {name: getattr(action, name) for name in ("x", "y", "width", "height")}
@@ -296,6 +293,13 @@ class Performer:
             self._conn, action.window, **{name: value for name, value in wanted.items() if value is not None}
         )
         return {"window": facts}
+
+    def _about_to_touch(self, window: int) -> None:
+        """A window that is not there is an error before anything is sent."""
+        from . import windows
+
+        windows.get_window(self._conn, window)
+        self.sent = True
 
     # -- clipboard and looking ----------------------------------------------------------------------------------------
 

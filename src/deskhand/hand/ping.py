@@ -18,13 +18,12 @@ from .x11 import Connection, Event, core
 ROOT_EVENTS = core.STRUCTURE_NOTIFY | core.SUBSTRUCTURE_NOTIFY | core.PROPERTY_CHANGE
 #: Seconds a client may take before it counts as one that does not answer. The slowest answer measured took 0.32 s.
 PATIENCE = 1.0
+#: Seconds for which an answer tells how fast clients are now: one slow start must not slow down all that comes after.
+RECENT = 10.0
 
 
 class Pings:
-    """Sends pings over one connection and keeps what came back.
-
-    ``slowest`` is the longest answer time seen, in seconds: how fast this desktop's clients are under its load.
-    """
+    """Sends pings over one connection and keeps what came back."""
 
     def __init__(self, conn: Connection) -> None:
         self._conn = conn
@@ -32,10 +31,16 @@ class Pings:
         self._waiting: Dict[Tuple[int, int], float] = {}
         self._answers: Dict[Tuple[int, int], float] = {}
         self._silent: Set[int] = set()
-        self.slowest = 0.0
+        self._taken: List[Tuple[float, float]] = []  # when an answer came, and the seconds it took
         self._protocols, self._ping = conn.atoms(["WM_PROTOCOLS", "_NET_WM_PING"])
         core.select_input(conn, conn.root, ROOT_EVENTS)
         conn.subscribe(self._take)
+
+    @property
+    def slowest(self) -> float:
+        """The longest answer time of late, in seconds: how fast clients are under the load there is. 0: not known."""
+        since = time.monotonic() - RECENT
+        return max((took for at, took in self._taken if at >= since), default=0.0)
 
     def target(self, window: int) -> Optional[int]:
         """The nearest of ``window`` and its ancestors that takes part in _NET_WM_PING; None when there is none.
@@ -98,9 +103,9 @@ class Pings:
         key = (event["data2"], event["data1"])
         sent = self._waiting.pop(key, None)
         if sent is not None:
-            took = time.monotonic() - sent
-            self._answers[key] = took
-            self.slowest = max(self.slowest, took)
+            now = time.monotonic()
+            self._answers[key] = now - sent
+            self._taken = [(at, took) for at, took in self._taken[-64:] if at >= now - RECENT] + [(now, now - sent)]
             self._forget_old()
 
     def _forget_old(self) -> None:

@@ -1,7 +1,8 @@
 """A hand that stays: it answers requests on a unix socket and keeps its X connection between them.
 
 One JSON request a line, one JSON answer a line; with ``"raw": true`` in a request the picture's bytes follow the
-answer, whose ``picture`` then has ``bytes``, their number. One client at a time. A client that goes away in the middle
+answer, whose ``picture`` then has ``bytes``, their number. One client at a time: one that sends nothing for ten seconds
+while another waits is dropped, what it had sent of a request with it. A client that goes away in the middle
 of its batch stops it at the next action, and what it held is released. One that ends between two batches leaves what
 it held to the next one for a minute when the hand's session has a name; else that is released too.
 """
@@ -60,7 +61,7 @@ def serve(path: str, hand: Hand) -> int:
             with client:
                 if _same_user(client):
                     client.settimeout(PATIENCE)
-                    kept_until = _Conversation(client, hand, wake).serve()
+                    kept_until = _Conversation(client, hand, listener, wake).serve()
     finally:
         listener.close()
         _remove(path, ours)
@@ -102,9 +103,10 @@ def ask(path: str, request: bytes) -> Tuple[bytes, int]:
 
 
 class _Conversation:
-    def __init__(self, client: socket.socket, hand: Hand, wake: int) -> None:
+    def __init__(self, client: socket.socket, hand: Hand, listener: socket.socket, wake: int) -> None:
         self._client = client
         self._hand = hand
+        self._listener = listener
         self._wake = wake
         self._buffer = bytearray()
 
@@ -133,6 +135,7 @@ class _Conversation:
     def _line(self) -> Optional[bytes]:
         """The next request; None at the end. The last one may lack its newline."""
         looked = 0
+        since = time.monotonic()
         while True:
             end = self._buffer.find(b"\n", looked)
             if end >= 0 or len(self._buffer) > MAX_REQUEST:
@@ -140,9 +143,9 @@ class _Conversation:
                 del self._buffer[: len(line) + 1]
                 return line
             looked = len(self._buffer)
-            ready, _, _ = select.select([self._client.fileno(), self._wake], [], [])
-            if self._wake in ready:
+            if not self._speaks(since):
                 return None
+            since = time.monotonic()
             try:
                 data = self._client.recv(1 << 16)
             except OSError:
@@ -152,6 +155,15 @@ class _Conversation:
                 self._buffer.clear()
                 return line if line.strip() else None
             self._buffer += data
+
+    def _speaks(self, since: float) -> bool:
+        """Wait for the client; false when we are told to stop, or it has been silent since then and another waits."""
+        client, next_one = self._client.fileno(), self._listener.fileno()
+        ready, _, _ = select.select([client, self._wake, next_one], [], [])
+        if ready == [next_one]:
+            left = since + PATIENCE - time.monotonic()
+            ready, _, _ = select.select([client, self._wake], [], [], max(0.0, left))
+        return client in ready and self._wake not in ready
 
     def _reply(self, line: bytes) -> Tuple[Reply, bool]:
         try:

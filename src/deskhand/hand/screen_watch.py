@@ -139,16 +139,19 @@ class ScreenWatch:
                 return change.time
         return None
 
-    def unpainted(self, within: float) -> List[Mapped]:
-        """Windows that mapped in the last ``within`` seconds and have painted nothing since but a background.
+    @property
+    def shown(self) -> List[Mapped]:
+        """The windows that mapped while we watched and can be seen: not those that are gone again or off the screen.
 
-        Not those outside of the screen: GTK maps one there for each menu, to have a window to grab with.
+        GTK maps one outside of the screen for each menu, to have a window to grab with.
         """
-        now = time.monotonic()
         screen = (0, 0, *self._size)
-        done = self._painted | self._gone
-        recent = [m for m in self.mapped if now - m.time < within and m.window not in done]
-        return [m for m in recent if _overlap(m.rect, screen)]
+        return [m for m in self.mapped if m.window not in self._gone and _overlap(m.rect, screen)]
+
+    def unpainted(self, within: float) -> List[Mapped]:
+        """Windows that are shown, mapped in the last ``within`` seconds and have painted only a background since."""
+        now = time.monotonic()
+        return [m for m in self.shown if now - m.time < within and m.window not in self._painted]
 
     def moving(self, since: float) -> List[List[int]]:
         """What changed since ``since``, as few rectangles [x, y, width, height]."""

@@ -10,7 +10,8 @@ The policy (found and measured in ``bench/settle``, "adapted"):
    for a client whose content other processes draw (a browser), after what may load something; longer while something
    tiny turns (a throbber). Carets, scroll bars that fade, specks, and places that moved before the action do not count.
 4. A window that mapped a moment ago and has painted nothing holds the answer back; so does one that covers a panel
-   which will hide, a command in a terminal, and a pointer that turned into "busy".
+   which will hide, a command in a terminal, a program that a click or a key has started and that has no window yet, and
+   a pointer that turned into "busy".
 5. What keeps changing in one small place is an animation: named, and not waited for. A throbber is waited for.
 6. Bounded by the timeout.
 """
@@ -68,7 +69,7 @@ NOT_WAITED = Verdict("none", 0.0, [])
 class Input(NamedTuple):
     """What was done last: when (CLOCK_MONOTONIC), to which windows, and whether it was a mere move or a scroll.
 
-    ``loads``: it was a key or a click, which may load something.
+    ``loads``: it was a key or a click, which may load something; ``starts``: which may start a program.
     """
 
     time: float
@@ -76,15 +77,25 @@ class Input(NamedTuple):
     hover: bool = False
     scroll: bool = False
     loads: bool = True
+    starts: bool = False
 
 
 def wait_until_settled(
-    conn: Connection, pings: Pings, watch: ScreenWatch, last: Input, timeout: float = 2.0, strict: bool = False
+    conn: Connection,
+    pings: Pings,
+    watch: ScreenWatch,
+    last: Input,
+    timeout: float = 2.0,
+    strict: bool = False,
+    newcomers: Optional[client_processes.Newcomers] = None,
 ) -> Verdict:
-    """Wait until the screen has stopped changing after ``last``, at most ``timeout`` seconds from now."""
+    """Wait until the screen has stopped changing after ``last``, at most ``timeout`` seconds from now.
+
+    ``newcomers`` knows the programs that started since before the action.
+    """
     began = time.monotonic()
     deadline = began + timeout
-    waiting = _Waiting(conn, pings, watch, last, strict)
+    waiting = _Waiting(conn, pings, watch, last, strict, newcomers if last.starts else None)
     while True:
         watch.look()
         now = time.monotonic()
@@ -118,22 +129,27 @@ def wait_fixed(conn: Connection, watch: ScreenWatch, seconds: float) -> Verdict:
 class _Waiting:
     """What is known while one action's effects are waited for."""
 
-    def __init__(self, conn: Connection, pings: Pings, watch: ScreenWatch, last: Input, strict: bool) -> None:
+    def __init__(
+        self,
+        conn: Connection,
+        pings: Pings,
+        watch: ScreenWatch,
+        last: Input,
+        strict: bool,
+        newcomers: Optional[client_processes.Newcomers],
+    ) -> None:
         self._conn = conn
         self._pings = pings
         self._watch = watch
         self._last = last
         self._strict = strict
+        self._newcomers = newcomers
         targets = [(window, pings.target(window)) for window in last.windows if window]
         self._asked = [pings.send(target) for target in dict.fromkeys(t for _window, t in targets if t is not None)]
         self._handled: Optional[float] = None if self._asked else last.time + UNANSWERED
-        silent = [client_processes.pid_of(conn, window) for window, target in targets if target is None]
-        self._terminals = [pid for pid in dict.fromkeys(silent) if pid and client_processes.is_terminal(pid)]
-        self._content = last.loads and any(
-            client_processes.has_content_processes(client_processes.pid_of(conn, target))
-            for _window, target in targets
-            if target is not None
-        )
+        pids = dict.fromkeys(client_processes.pid_of(conn, target or window) for window, target in targets)
+        self._terminals = [pid for pid in pids if pid and client_processes.is_terminal(pid)]
+        self._content = last.loads and any(pid and client_processes.has_content_processes(pid) for pid in pids)
         self._slowest = 0.0
         self._docks: Optional[List[Rect]] = None
         self._was_running = False
@@ -148,7 +164,7 @@ class _Waiting:
             self._handled = now
             self._slowest = max(answer for answer in answers if answer is not None)
         last, watch = self._last, self._watch
-        popup = any(mapped.override_redirect and mapped.time >= last.time for mapped in watch.mapped)
+        popup = any(mapped.override_redirect and mapped.time >= last.time for mapped in watch.shown)
         hovering = last.hover and not popup
         counting = self._counting()
         if not counting:
@@ -156,12 +172,12 @@ class _Waiting:
         else:
             at = counting[-1].time + max(self._quiet(counting), HOVER if hovering else 0.0)
         unpainted = [mapped.time + UNPAINTED for mapped in watch.unpainted(UNPAINTED)]
-        covering = [mapped.time + DOCK for mapped in watch.mapped if self._covers_a_dock(mapped)]
+        covering = [mapped.time + DOCK for mapped in watch.shown if self._covers_a_dock(mapped)]
         return max([at, self._freed + TERMINAL, *unpainted, *covering])
 
     def _covers_a_dock(self, mapped: Mapped) -> bool:
-        """Whether it is a window that mapped after the action over a panel that hides then."""
-        if mapped.override_redirect or mapped.time < self._last.time:
+        """Whether it is a window over a panel that hides then. A launch maps its window before it has ended."""
+        if mapped.override_redirect or mapped.time + DOCK < self._last.time:
             return False
         if self._docks is None:
             self._docks = docks.hiding_docks(self._conn)
@@ -173,7 +189,7 @@ class _Waiting:
 
     def is_blocked(self, now: float) -> bool:
         """Whether something says that more is to come although nothing changes. Asked only when all is quiet."""
-        if self._watch.busy:
+        if self._watch.busy or self._program_starts():
             return True
         running = any(client_processes.command_running(pid, self._watch.began) for pid in self._terminals)
         if running != self._was_running:
@@ -182,12 +198,18 @@ class _Waiting:
             return True
         return running
 
+    def _program_starts(self) -> bool:
+        """Whether a program has been started, and no window has come yet."""
+        if self._newcomers is None or any(not mapped.override_redirect for mapped in self._watch.shown):
+            return False
+        return self._newcomers.starting()
+
     def is_animation(self, now: float) -> bool:
-        """Whether what still changes is small, never pauses, and is no throbber."""
+        """Whether what still changes is small, never pauses, and is or was no throbber: more comes when one ends."""
         if self._handled is None:
             return False
         recent = [change for change in self._counting() if change.time >= now - 1.0]
-        if len(recent) < ANIMATION_CHANGES or _is_throbber(recent):
+        if len(recent) < ANIMATION_CHANGES or 2 * sum(change.tiny for change in recent) >= len(recent):
             return False
         times = [now - 1.0, *[change.time for change in recent], now]
         pauses = [later - earlier for earlier, later in zip(times, times[1:])]  # noqa: RUF007 (Python 3.9)
@@ -224,10 +246,8 @@ class _Waiting:
     def _quiet(self, counting: Sequence[Change]) -> float:
         if self._strict and self._last.scroll:
             return STRICT_QUIET
-        if self._terminals:
-            return TERMINAL
         if not self._asked:
-            return UNKNOWN
+            return TERMINAL if self._terminals else UNKNOWN
         quiet = max(QUIET_AT_LEAST, min(QUIET_AT_MOST, QUIET + QUIET_BY_PING * self._slowest))
         if self._content:
             quiet = max(quiet, CONTENT)

@@ -27,6 +27,15 @@ function clock(seconds) {
   return `${Math.floor(tenths / 600)}:${((tenths % 600) / 10).toFixed(1).padStart(4, "0")}`;
 }
 
+function tokenWords(tokens) {
+  const read = tokens.input + tokens.cache_read + tokens.cache_write;
+  const cached = tokens.cache_read ? ` (${tokens.cache_read.toLocaleString("en")} cached)` : "";
+  return `${read.toLocaleString("en")} read${cached}, ${tokens.output.toLocaleString("en")} written`;
+}
+
+// Whatever the currency: only who gave the prices knows it.
+const money = (cost) => (cost < 0.1 ? cost.toFixed(4) : cost.toFixed(2));
+
 const plain = (value) => (typeof value === "string" ? value : JSON.stringify(value));
 const plural = (count, word) => (count === 1 ? word : word.replace(/(s|ch)?$/, (end) => (end ? `${end}es` : "s")));
 
@@ -66,6 +75,11 @@ function showHead() {
   const entries = [["when", time], ["took", duration(trace.elapsed_s)]];
   for (const [name, word] of [["batches", "batch"], ["actions", "action"], ["tools", "tool call"]]) {
     if (counts[name] || name !== "tools") entries.push([plural(counts[name], word), String(counts[name])]);
+  }
+  if (trace.model) {
+    entries.push([plural(trace.model.turns, "model turn"), `${trace.model.turns} in ${duration(trace.model.elapsed_s)}`]);
+    entries.push(["tokens", tokenWords(trace.model.tokens)]);
+    if (trace.model.cost !== null) entries.push(["cost", money(trace.model.cost)]);
   }
   const bad = steps.find((step) => PROBLEM.has(step.badge) && step.kind !== "finish");
   if (bad) {
@@ -114,6 +128,9 @@ function timelineEntry(step) {
     body.append(el("div", "act", step.badge));
   } else if (step.kind === "tool") {
     body.append(el("div", "act tool", step.name));
+  } else if (step.kind === "model") {
+    body.append(el("div", "act model", step.asks.length ? `asks for ${step.asks.join(", ")}` : "model replies"));
+    body.append(el("div", "after", `${duration(step.elapsed_s)} · ${step.tokens.output.toLocaleString("en")} tokens`));
   }
   const failed = (step.actions || []).find((action) => action.error);
   const why = step.error || (failed && failed.error);
@@ -161,6 +178,14 @@ function showWords(step) {
   } else if (step.kind === "tool") {
     words.append(el("p", "", "Called ", el("code", "", step.name), "."));
     if (step.rows) words.append(el("ul", "rows", ...step.rows.map((row) => el("li", "", row))));
+  } else if (step.kind === "model") {
+    words.append(el("p", "", "Asked ", el("code", "", step.name), step.calls.length ? ", which asked for:" : "."));
+    words.append(el("ol", "calls", ...step.calls.map((call) => el("li", "", el("code", "", call)))));
+    if (step.given.length) {
+      const given = el("details", "given", el("summary", "", "What it was told since its last turn"));
+      given.append(el("ul", "", ...step.given.map((line) => el("li", "", line))));
+      words.append(given);
+    }
   } else if (step.kind === "finish") {
     words.append(el("p", "", trace.text || "No more was said."));
     const list = el("ul", "");
@@ -170,6 +195,13 @@ function showWords(step) {
   const error = step.error && !(step.actions || []).some((action) => action.error === step.error);
   if (error) words.append(el("p", "error", step.error));
   const facts = el("div", "facts-line");
+  if (step.kind === "model") {
+    facts.append(el("span", "", "tokens ", el("b", "", tokenWords(step.tokens))));
+    if (step.cost !== null) facts.append(el("span", "", "cost ", el("b", "", money(step.cost))));
+    if (step.sent_pictures) facts.append(el("span", "", "pictures sent ", el("b", "", String(step.sent_pictures))));
+    if (step.retries) facts.append(el("span", "warn", "asked again ", el("b", "", `${step.retries}×`)));
+    if (step.reason) facts.append(el("span", "", "ended ", el("code", "", step.reason)));
+  }
   const settled = settleWords(step);
   if (settled) facts.append(el("span", "", "screen ", el("b", "", settled)));
   if (step.sent && step.badge !== "ok") facts.append(el("span", "warn", "input sent: ", el("b", "", step.sent)));
@@ -285,7 +317,8 @@ function showPictures(step) {
   } else if (before) {
     figures = [figure("Before", "no picture came back", picture(step.before, `The screen before step ${step.n}`, step.marks))];
   } else if (there(step.last)) {
-    figures = [figure("The last picture", "of an earlier step", picture(step.last, "The last picture of an earlier step", []))];
+    const model = step.kind === "model";
+    figures = [figure(model ? "What the model saw" : "The last picture", model ? "the newest picture it had" : "of an earlier step", picture(step.last, "The last picture of an earlier step", []))];
   }
   $("pictures").className = figures.length === 2 && !state.actual ? "two" : both ? "" : state.actual ? "" : "small";
   const missing = [step.before, step.after].filter((name) => name && !there(name));

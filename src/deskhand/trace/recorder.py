@@ -1,8 +1,8 @@
 """Record one session while it runs: ``trace.jsonl``, the pictures, and at the end the page and a summary.
 
 A line of ``trace.jsonl`` is one event, ``{"event": "start" | "say" | "model" | "tool" | "batch" | "error" | "finish",
-...}``; times are seconds since the epoch, durations seconds. A line is complete and with the kernel when the call returns, so
-a run that is killed leaves a readable trace; ``write_page`` makes the page of it afterwards.
+...}``; times are seconds since the epoch, durations seconds. A line is complete and with the kernel when the call
+returns, so a run that is killed leaves a readable trace; ``write_page`` makes the page of it afterwards.
 """
 
 from __future__ import annotations

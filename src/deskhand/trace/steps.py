@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deskhand.trace.marks import Space, View, marks_of, numbers, zoomed_region
+from deskhand.trace.model_turns import model_step
 from deskhand.trace.words import action_in_words, as_json, shortened
 
 # A refused batch may hold thousands of actions, an answer a whole file; the page shows this much, the trace all.
@@ -47,10 +48,12 @@ class Steps:
         self._screen: tuple[int, int] | None = None
         self._views: dict[str, View] = {}
         self._last_picture: str | None = None
+        #: Of a run that a model did: its turns, seconds, tokens, and cost where prices were known.
+        self._model_total: dict[str, Any] | None = None
         self.head: dict[str, Any] = {"goal": "", "title": "", "facts": {}, "outcome": None, "text": "", "checks": []}
         for event in events:
             walk = {"start": self._start, "say": self._say, "tool": self._tool, "error": self._error}
-            walk.update({"batch": self._batch, "finish": self._finish})
+            walk.update({"batch": self._batch, "finish": self._finish, "model": self._model})
             if event["event"] in walk:
                 walk[event["event"]](event)
         if self._said:
@@ -59,6 +62,7 @@ class Steps:
         self.head["elapsed_s"] = max((_number(e.get("time")) - self._began for e in events), default=0.0)
         self.head["counts"] = {name: self.counts[name] for name in ("batches", "actions", "failed", "tools", "errors")}
         self.head["broken_lines"] = broken
+        self.head["model"] = self._model_total
 
     def _start(self, event: dict[str, Any]) -> None:
         self.head.update({name: event[name] for name in ("goal", "title", "facts") if name in event})
@@ -74,6 +78,25 @@ class Steps:
         bad = isinstance(answer, Mapping) and (answer.get("ok") is False or bool(answer.get("error")))
         self.counts["tools"] += 1
         self._add(event, kind="tool", name=str(event.get("name")), badge="failed" if bad else "ok", rows=_rows(answer))
+
+    def _model(self, event: dict[str, Any]) -> None:
+        step = model_step(event)
+        total = self._model_total or {
+            "turns": 0,
+            "elapsed_s": 0.0,
+            "tokens": dict.fromkeys(step["tokens"], 0),
+            "cost": None,
+        }
+        total["turns"] += 1
+        total["elapsed_s"] += _number(event.get("elapsed_s"))
+        for name, count in step["tokens"].items():
+            total["tokens"][name] += count
+        if step["cost"] is not None:
+            total["cost"] = (total["cost"] or 0.0) + step["cost"]
+        self._model_total = total
+        if event.get("text"):
+            self._said.append(str(event["text"]))
+        self._add(event, **step)
 
     def _error(self, event: dict[str, Any]) -> None:
         self.counts["errors"] += 1
@@ -105,9 +128,9 @@ class Steps:
         after_view = _view(facts, region)
         if after:
             self._views[str(after)] = after_view
-        moving = (
-            [after_view.rect(*r) for r in (numbers(m, 4) for m in answer.get("moving") or []) if r] if after else []
-        )
+        moved = answer.get("moving")
+        rects = [numbers(rect, 4) for rect in moved] if isinstance(moved, list) and after else []
+        moving = [after_view.rect(*rect) for rect in rects if rect]
         badge = "ok" if answer.get("ok") else "refused" if answer.get("sent") == "none" else "failed"
         self.counts["batches"] += 1
         self.counts["actions"] += len(actions)

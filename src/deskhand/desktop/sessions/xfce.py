@@ -67,7 +67,8 @@ def _files() -> dict[str, str]:
 def _panel() -> str:
     """The panel's own default layout, so that its first start asks nothing, without what has no use here.
 
-    Sound, power and notification plugins need daemons that are not there; the user's menu logs out.
+    Sound, power and notification plugins need daemons that are not there; the user's menu logs out. No panel hides by
+    itself: the lower one does so half a second after a window has covered it, and comes back under the pointer.
     """
     try:
         channel = ElementTree.parse(_PANEL_DEFAULT).getroot()
@@ -79,6 +80,8 @@ def _panel() -> str:
         if plugin.get("value") in _PANEL_LEFT_OUT and plugins is not None:
             plugins.remove(plugin)
             left_out.add(plugin.get("name", "").removeprefix("plugin-"))
+    for hides in channel.iterfind("property[@name='panels']/property/property[@name='autohide-behavior']"):
+        hides.set("value", "0")
     for ids in channel.iterfind("property[@name='panels']/property/property[@name='plugin-ids']"):
         for value in list(ids):
             if value.get("value") in left_out:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Optional
+from typing import Optional, Set
 
 from ..errors import RequestFailed
 from .connection import Connection
@@ -22,6 +22,24 @@ def client_pid(conn: Connection, window: int) -> Optional[int]:
         if error.error == "BadRequest":  # a server older than version 1.2
             return None
         raise
+
+
+def local_pids(conn: Connection) -> Set[int]:
+    """The pids of all clients on the server's host; empty when it can not tell."""
+    extension = conn.extension("X-Resource")
+    if extension is None:
+        return set()
+    try:
+        data = conn.call(extension.major, 4, struct.pack("=III", 1, 0, LOCAL_CLIENT_PID))
+    except RequestFailed:  # a server older than version 1.2
+        return set()
+    found, at = set(), 32
+    for _ in range(struct.unpack_from("=I", data, 8)[0]):
+        _client, mask, length = struct.unpack_from("=III", data, at)
+        if mask & LOCAL_CLIENT_PID and length == 4:
+            found.add(int(struct.unpack_from("=I", data, at + 12)[0]))
+        at += 12 + length
+    return found
 
 
 def ask_client_pid(conn: Connection, window: int) -> Optional[int]:

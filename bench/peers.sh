@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Installs what the benchmark compares with: Debian packages, and PyPI packages in a virtual environment of their own.
+# A peer that can not be installed is named; the benchmark names it again and goes on without.
+# Usage: bench/peers.sh
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+debian=(xdotool scrot maim imagemagick libglib2.0-bin python3-gi python3-xdg python3-tk python3-pyqt5 gir1.2-gtk-3.0 xterm
+  firefox-esr thunar mousepad xfce4-terminal)
+pypi=(mss Pillow pyautogui pynput modal-computer-use)
+missing=()
+
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+
+wanted=()
+for package in "${debian[@]}"; do
+  dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q "ok installed" || wanted+=("$package")
+done
+if [ "${#wanted[@]}" -gt 0 ]; then
+  as_root apt-get update -qq || true
+  for package in "${wanted[@]}"; do
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null ||
+      missing+=("$package (Debian)")
+  done
+fi
+
+[ -x .setup/bench/bin/python ] || python3 -m venv .setup/bench || exit 1
+for package in "${pypi[@]}"; do
+  .setup/bench/bin/python -m pip install --quiet --disable-pip-version-check "$package" >/dev/null 2>&1 ||
+    missing+=("$package (PyPI)")
+done
+
+for name in "${missing[@]}"; do echo "not installed: $name"; done
+.setup/bench/bin/python -m pip list --disable-pip-version-check --format=freeze |
+  grep -iE "^($(
+    IFS='|'
+    echo "${pypi[*]}"
+  ))=="
