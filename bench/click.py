@@ -1,53 +1,34 @@
-"""How long does a click take, beside xdotool and the bindings?
+"""How long does a click take, and a key, beside xdotool and the bindings?
 
-Ours is a move confirmed, and a press of at least 8 ms of server time confirmed by a round trip; xdotool is run as
-agents run it: a process a click.
-
-    python -m bench.click
+Ours is a move confirmed, and a press of at least 8 ms of server time confirmed by a round trip. xdotool is run as agents
+run it: a process each time. The bindings are held; they press for no time at all, which is said in their names.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from bench.sides import NotInstalled, compare, timed
+from bench.sides import PEERS_PYTHON, Answer, HeldPeer, in_turns, program, timed
+from bench.widgets import widget
 from deskhand.hand.display import Display
-from deskhand.testing import XServer, xvfb
+from deskhand.hand.hand import Hand
+from deskhand.testing import window_manager, xvfb
+
+CLICK_WORDS, KEY_WORDS = "a click", "a key"
+PYAUTOGUI = """
+import sys, types
+sys.modules["mouseinfo"] = types.ModuleType("mouseinfo")  # it wants Tk, and nothing here wants it
+sys.modules["mouseinfo"].MouseInfoWindow = None
+import pyautogui
+pyautogui.PAUSE = 0
+pyautogui.FAILSAFE = False
+"""
+PYNPUT = "from pynput import keyboard, mouse\npointer, keys = mouse.Controller(), keyboard.Controller()\n"
 
 
-def by_xdotool(server: XServer) -> Callable[[], float]:
-    def click() -> None:
-        subprocess.run(["xdotool", "mousemove", "200", "200", "click", "1"], env=server.env, check=True)
-
-    return timed(click)
-
-
-def by_xlib(server: XServer) -> Callable[[], float]:
-    """python-xlib, held, without any time between press and release."""
-    try:
-        from Xlib import X
-        from Xlib.display import Display as XlibDisplay
-        from Xlib.ext import xtest
-    except ImportError:
-        return _not_installed
-    held = XlibDisplay(server.display)
-
-    def click() -> None:
-        xtest.fake_input(held, X.MotionNotify, x=200, y=200)
-        xtest.fake_input(held, X.ButtonPress, 1)
-        xtest.fake_input(held, X.ButtonRelease, 1)
-        held.sync()
-
-    return timed(click)
-
-
-def _not_installed() -> float:
-    raise NotInstalled
-
-
-def main() -> int:
+def ask_click(rounds: int) -> Answer:
+    answer = Answer("click", CLICK_WORDS)
     with xvfb() as server, Display(server.display) as display:
         turn = [0]
 
@@ -56,14 +37,38 @@ def main() -> int:
             display.pointer.move((200 + turn[0] % 50, 200))
             display.pointer.click("left")
 
-        sides = {
-            "ours": timed(click),
-            "xdotool": by_xdotool(server),
-            "python-xlib, no press time": by_xlib(server),
-        }
-        compare("click", sides)
-    return 0
+        pyautogui = PYAUTOGUI + "def act(given): pyautogui.click(200, 200)\n"
+        pynput = PYNPUT + "def act(given):\n    pointer.position = (200, 200)\n    pointer.click(mouse.Button.left)\n"
+        with (
+            HeldPeer(PEERS_PYTHON, pyautogui, server.env) as first,
+            HeldPeer(PEERS_PYTHON, pynput, server.env) as second,
+        ):
+            sides = {
+                "ours": timed(click),
+                "xdotool": timed(program("xdotool", "mousemove", "200", "200", "click", "1", env=server.env)),
+                "pyautogui, no pause": first.seconds,
+                "pynput, no press time": second.seconds,
+            }
+            answer.add("click", in_turns(sides, rounds, answer))
+    return answer
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def ask_key(rounds: int) -> Answer:
+    answer = Answer("key", KEY_WORDS)
+    batch = {"actions": [{"action": "key", "keys": "ctrl+a"}], "settle": {"mode": "none"}}
+    with TemporaryDirectory() as folder, xvfb() as server, window_manager(server), Hand(server.display) as hand:
+        pyautogui = PYAUTOGUI + "def act(given): pyautogui.hotkey('ctrl', 'a', interval=0)\n"
+        pynput = PYNPUT + "def act(given):\n    with keys.pressed(keyboard.Key.ctrl):\n        keys.tap('a')\n"
+        with (
+            widget("Tk", hand, server.env, Path(folder)),
+            HeldPeer(PEERS_PYTHON, pyautogui, server.env) as first,
+            HeldPeer(PEERS_PYTHON, pynput, server.env) as second,
+        ):
+            sides = {
+                "ours": timed(lambda: hand.act(batch)),
+                "xdotool": timed(program("xdotool", "key", "ctrl+a", env=server.env)),
+                "pyautogui, no pause": first.seconds,
+                "pynput, no press time": second.seconds,
+            }
+            answer.add("ctrl+a", in_turns(sides, rounds, answer))
+    return answer

@@ -38,6 +38,7 @@ OURS, HARBOR, REFERENCE, AT_ONCE = (
     "xdotool, 2.0 s, scrot, resize",
     "picture at once",
 )
+WARM_UP = "warm-up"
 #: These never end or were made for the recorder.
 LEFT_OUT = ("ff-spin-type", "ff-throb-type")
 SLOW = (*SLOW_KINDS, "xt-pause", "ff-img1500")
@@ -79,13 +80,18 @@ def ask(rounds: int, stock: bool = False, kinds: tuple[str, ...] = (), later: fl
         sides = _sides(hand, desktop, Path(folder))
         for number in range(max(1, rounds // 10)):
             for kind in chosen:
-                for name, side in sides.items():
+                order = [*sides.items()][number % len(sides) :] + [*sides.items()][: number % len(sides)]
+                if number == 0:  # what is started for the first time is started for nobody
+                    order.insert(0, (WARM_UP, sides[HARBOR]))
+                for name, side in order:
                     try:
                         _try(hand, address, kind, side, tries[kind].setdefault(name, Tries()), later)
                     except (NotInstalled, FileNotFoundError):
                         answer.notes.append(f"{name} is not installed (bench/peers.sh)")
                     except DeskhandError as error:
                         answer.notes.append(f"{kind}, try {number + 1} of {name}: {error}")
+    for sides_ in tries.values():
+        sides_.pop(WARM_UP, None)
     _tell(answer, tries)
     return answer
 

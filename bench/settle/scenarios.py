@@ -181,12 +181,14 @@ def _submenu(hand: Hand, _address: str) -> Ready:
 
 
 def _home_icon(hand: Hand, _address: str) -> Ready:
-    """A double click on the desktop's icon, which opens a window of Thunar."""
+    """Return on the desktop's selected icon, which starts Thunar or has it open a window."""
     tidy(hand)
     for window in hand.windows():
         if window["type"] not in ("desktop", "dock"):
             _prepare(hand, {"action": "close", "window": window["id"]})
-    return Ready(_under(hand), {"action": "click", "x": 69, "y": 290, "count": 2})
+    desktop = next(window["id"] for window in hand.windows() if window["type"] == "desktop")
+    _prepare(hand, {"action": "click", "x": 69, "y": 290}, {"action": "move", "x": 1270, "y": 400})
+    return Ready(int(desktop), {"action": "key", "keys": "Return"})
 
 
 def _context_menu(hand: Hand, _address: str) -> Ready:
@@ -243,7 +245,7 @@ _WORDS = {"action": "type", "text": "words"}
 SCENARIOS = {
     "apps-menu": Scenario("click", _apps_menu, ("Escape",)),
     "submenu": Scenario("move", _submenu, ("Escape", "Escape")),
-    "thunar-open": Scenario("click", _home_icon),
+    "thunar-open": Scenario("key", _home_icon),
     "thunar-ctx": Scenario("click", _context_menu, ("Escape",)),
     "th-new": Scenario("key", functools.partial(_key, "thunar", "thunar", "ctrl+n"), ("ctrl+w",)),
     "mp-type": Scenario("type", functools.partial(_type, *_MOUSEPAD, "words ")),

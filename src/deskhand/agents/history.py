@@ -24,7 +24,7 @@ def prune(history: list[Any], is_picture: Callable[[dict[str, Any]], bool], stan
     Messages that are no plain JSON (a vendor's own objects) are left as they are.
     """
     places = [place for message in history for place in _places(message, is_picture)]
-    if len(places) <= keep:
+    if len(places) < 2 * keep:
         return len(places)
     for holder, key in reversed(places[: len(places) - keep]):
         replacement = stand_in(holder[key])

@@ -1,0 +1,175 @@
+"""Text fields of real toolkits that tell what stands in them."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.sides import SYSTEM_PYTHON, NotInstalled
+from deskhand.hand.hand import Hand
+
+_FIXTURES = Path(__file__).parents[1] / "tests/fixtures"
+_MODULES = {"GTK 3": ("gtk", "gi"), "Qt 5": ("qt", "PyQt5.QtWidgets"), "Tk": ("tk", "tkinter")}
+KINDS = (*_MODULES, "xterm", "Firefox")
+#: Seconds for a window to come up, and for the last character to arrive.
+PATIENCE, ARRIVAL = 60.0, 3.0
+
+
+@dataclass
+class Widget:
+    """One that has the keyboard focus. ``read`` gives all of its text, ``clear`` makes it forget what it holds."""
+
+    read: Callable[[], str]
+    clear: Callable[[], None]
+
+    def comes_to(self, text: str) -> bool:
+        """Whether it holds exactly ``text`` before long."""
+        return _until(lambda: self.read() == text, ARRIVAL)
+
+
+@contextmanager
+def widget(kind: str, hand: Hand, env: Mapping[str, str], folder: Path) -> Iterator[Widget]:
+    """A text field of that kind, focused.
+
+    Raises:
+        NotInstalled: the toolkit is not there, or shows no window.
+    """
+    log = folder / f"{kind.replace(' ', '')}-{time.monotonic_ns()}"
+    log.touch()
+    env = {**env, "LC_ALL": "C.UTF-8", "GTK_IM_MODULE": "gtk-im-context-simple", "NO_AT_BRIDGE": "1"}
+    if kind == "Firefox":
+        yield from _firefox(hand, env, folder)
+        return
+    if kind == "xterm":
+        shell = f"stty raw -echo; echo ready; exec cat >{log}"
+        command = ["xterm", "-u8", "-e", "sh", "-c", shell]
+    else:
+        name, module = _MODULES[kind]
+        if subprocess.run([SYSTEM_PYTHON, "-c", f"import {module}"], capture_output=True, check=False).returncode:
+            raise NotInstalled
+        command = [SYSTEM_PYTHON, str(_FIXTURES / f"{name}_text.py"), str(log)]
+    process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        if not _until(lambda: any(window["active"] for window in hand.windows()), PATIENCE):
+            raise NotInstalled
+        if kind == "xterm":
+            yield _xterm(log)
+        else:
+            yield Widget(lambda: _last_text(log), _clearing(hand, "ctrl+slash" if kind == "Tk" else "ctrl+a"))
+    finally:
+        process.kill()
+        process.wait()
+        _until(lambda: not any(window["active"] for window in hand.windows()), ARRIVAL)
+
+
+def _xterm(log: Path) -> Widget:
+    """What cat has written; clearing it remembers where the new part begins."""
+    start = [0]
+
+    def read() -> str:
+        return log.read_bytes()[start[0] :].decode("utf-8", "replace")
+
+    def clear() -> None:
+        start[0] = log.stat().st_size
+
+    return Widget(read, clear)
+
+
+def _clearing(hand: Hand, select_all: str) -> Callable[[], None]:
+    def clear() -> None:
+        keys = [{"action": "key", "keys": select_all}, {"action": "key", "keys": "Delete"}]
+        hand.act({"actions": keys, "settle": {"mode": "quiet"}})
+
+    return clear
+
+
+def _last_text(log: Path) -> str:
+    lines = log.read_bytes().rpartition(b"\n")[0].splitlines()
+    for line in reversed(lines):
+        facts = json.loads(line)
+        if "text" in facts:
+            return str(facts["text"])
+    return ""
+
+
+_PAGE = b"""<!doctype html><meta charset=utf-8><title>field</title><textarea id=t autofocus rows=20 cols=90></textarea>
+<script>
+t.oninput = () => fetch("/", {method: "POST", body: t.value})
+t.onfocus = () => fetch("/ready", {method: "POST", body: ""})
+t.focus()
+</script>"""
+
+
+class _Field(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"  # one connection, so that the texts arrive in order
+    text = ""
+    ready = False
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(_PAGE)))
+        self.end_headers()
+        self.wfile.write(_PAGE)
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode("utf-8")
+        if self.path == "/":
+            type(self).text = body
+        type(self).ready = True
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing: the terminal is the benchmark's."""
+
+
+def _firefox(hand: Hand, env: Mapping[str, str], folder: Path) -> Iterator[Widget]:
+    field = type("Field", (_Field,), {"text": "", "ready": False})
+    profile = folder / f"profile-{time.monotonic_ns()}"
+    profile.mkdir()
+    settings = ("browser.aboutwelcome.enabled", "browser.shell.checkDefaultBrowser")
+    (profile / "user.js").write_text("".join(f'user_pref("{name}", false);\n' for name in settings))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), field) as server:
+        thread = threading.Thread(target=server.serve_forever, name="field", daemon=True)
+        thread.start()
+        page = f"http://127.0.0.1:{server.server_port}/"
+        command = ["firefox-esr", "--profile", str(profile), "--no-remote", "--new-instance", page]
+        try:
+            process = subprocess.Popen(
+                command,
+                env={**env, "HOME": str(folder)},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except FileNotFoundError:
+            raise NotInstalled from None
+        try:
+            if not _until(lambda: field.ready and any(one["active"] for one in hand.windows()), PATIENCE):
+                raise NotInstalled
+            yield Widget(lambda: str(field.text), _clearing(hand, "ctrl+a"))
+        finally:
+            os.killpg(process.pid, 9)
+            process.wait()
+            server.shutdown()
+            thread.join()
+
+
+def _until(condition: Callable[[], Any], seconds: float) -> bool:
+    """Whether it becomes true: what stands in another process has no event of its own."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
