@@ -1,21 +1,19 @@
-"""How long does listing applications take, beside GLib (Gio.AppInfo) and pyxdg?
+"""How long does listing applications take, and finding one, beside GLib (Gio.AppInfo) and pyxdg?
 
-Each lists the same 1,000 entries in a process of its own, warm (the second listing on), in turns. Prints medians, and
-how many times as long as ours the others take. The entries are made here; a folder with real ones can be given.
-
-    python -m bench.applications [FOLDER]
+Each lists the same 1,000 entries in a process of its own, warm (the second listing on), in turns; and as a process.
 """
 
 from __future__ import annotations
 
-import functools
 import os
-import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
-from bench.sides import NotInstalled, compare
+from bench.sides import SYSTEM_PYTHON, Answer, HeldPeer, in_turns, program, timed
+
+WORDS = "the list of applications"
 
 LOOKUP = Path(__file__).parents[1] / "src/deskhand/hand/applications.py"
 LANGUAGES = (
@@ -23,7 +21,7 @@ LANGUAGES = (
 )
 
 OURS = """
-import importlib.util, os, sys
+import importlib.util
 spec = importlib.util.spec_from_file_location("applications", sys.argv[1])
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
@@ -51,15 +49,17 @@ def listing():
     return sum(1 for entry in entries if entry.getName() and not entry.getNoDisplay() and not entry.getHidden())
 """
 # The others are given the paths; ours finds them too.
-FRAME = """
-import glob, os, sys, time
+_PATHS = """
+import glob, os, sys
 PATHS = glob.glob(os.environ["XDG_DATA_DIRS"] + "/applications/*.desktop")
-{body}
+"""
+_ACT = """
 listing()
-for line in sys.stdin:
-    start = time.perf_counter()
-    count = listing()
-    print((time.perf_counter() - start) * 1000, count, flush=True)
+def act(given): return listing()
+"""
+_FIND = """
+module.find("app0500", os.environ)
+def act(given): return module.find("app0500", os.environ).name
 """
 
 
@@ -72,15 +72,12 @@ def make_entries(folder: Path) -> None:
         (folder / f"app{number:04}.desktop").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def main(given: list[str]) -> int:
+def ask(rounds: int) -> Answer:
+    answer = Answer("apps", WORDS)
     with tempfile.TemporaryDirectory(prefix="deskhand-bench-") as top:
         folder = Path(top, "applications")
         folder.mkdir()
-        if given:
-            for path in sorted(Path(given[0]).glob("*.desktop")):
-                (folder / path.name).write_bytes(path.read_bytes())
-        else:
-            make_entries(folder)
+        make_entries(folder)
         env = {
             **{key: value for key, value in os.environ.items() if not key.startswith(("LC_", "LANG"))},
             "XDG_DATA_HOME": top + "/none",
@@ -88,38 +85,23 @@ def main(given: list[str]) -> int:
             "XDG_CURRENT_DESKTOP": "XFCE",
             "LANG": "de_DE.UTF-8",
         }
-        running: dict[str, subprocess.Popen[str]] = {}
-        for name, body in (("ours", OURS), ("GLib", GLIB), ("pyxdg", PYXDG)):
-            python = sys.executable if name == "ours" else "/usr/bin/python3"
-            process = subprocess.Popen(
-                [python, "-c", FRAME.format(body=body), str(LOOKUP)],
-                env=env,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-            )
-            running[name] = process
-        counts: dict[str, int] = {}
-
-        def asked(name: str, process: subprocess.Popen[str]) -> float:
-            assert process.stdin
-            assert process.stdout
-            try:
-                process.stdin.write("again\n")
-                process.stdin.flush()
-                taken, count = process.stdout.readline().split()
-            except (BrokenPipeError, ValueError):
-                raise NotInstalled(name) from None
-            counts[name] = int(count)
-            return float(taken) / 1000
-
-        compare("applications", {name: functools.partial(asked, name, process) for name, process in running.items()})
-        for process in running.values():
-            process.communicate()
-    print("listed:", ", ".join(f"{name} {count}" for name, count in counts.items()))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+        bodies = {"ours": OURS, "GLib (Gio.AppInfo)": GLIB, "pyxdg": PYXDG}
+        with ExitStack() as running:
+            peers = {
+                name: running.enter_context(
+                    HeldPeer(
+                        sys.executable if name == "ours" else SYSTEM_PYTHON, _PATHS + body + _ACT, env, str(LOOKUP)
+                    )
+                )
+                for name, body in bodies.items()
+            }
+            finder = running.enter_context(HeldPeer(sys.executable, _PATHS + OURS + _FIND, env, str(LOOKUP)))
+            taken = in_turns({name: peer.seconds for name, peer in peers.items()}, rounds, answer)
+            answer.add("list 1,000 entries, warm", taken)
+            answer.add("find one of 1,000, warm", in_turns({"ours": finder.seconds}, rounds, answer))
+            answer.facts["listed"] = {name: peers[name].ask()[1] for name in taken}
+        command = [sys.executable, "-I", "-S", str(LOOKUP), "list", "--json"]
+        other = [SYSTEM_PYTHON, "-c", _PATHS + GLIB + "listing()"]
+        sides = {"ours": timed(program(*command, env=env)), "GLib (Gio.AppInfo)": timed(program(*other, env=env))}
+        answer.add("list 1,000 entries, a process", in_turns(sides, max(1, rounds // 3), answer))
+    return answer

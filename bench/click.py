@@ -1,7 +1,7 @@
 """How long does a click take, and a key, beside xdotool and the bindings?
 
-Ours is a move confirmed, and a press of at least 8 ms of server time confirmed by a round trip. xdotool is run as agents
-run it: a process each time. The bindings are held; they press for no time at all, which is said in their names.
+Ours is a move confirmed, and a press of at least 8 ms of server time confirmed by a round trip. xdotool is run as
+agents run it: a process each time. The bindings are held; they press for no time at all, which is said in their names.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
-debian=(xdotool scrot maim imagemagick libglib2.0-bin python3-gi python3-xdg python3-tk python3-pyqt5 gir1.2-gtk-3.0 xterm
+debian=(xdotool scrot maim imagemagick libglib2.0-bin libgtk-3-bin python3-gi python3-xdg python3-tk python3-pyqt5 gir1.2-gtk-3.0 xterm
   firefox-esr thunar mousepad xfce4-terminal)
 pypi=(mss Pillow pyautogui pynput modal-computer-use)
 missing=()
@@ -24,7 +24,14 @@ if [ "${#wanted[@]}" -gt 0 ]; then
   done
 fi
 
-[ -x .setup/bench/bin/python ] || python3 -m venv .setup/bench || exit 1
+# modal-computer-use wants Python 3.12, so the newest that is there.
+if [ ! -x .setup/bench/bin/python ]; then
+  mkdir -p .setup
+  for python in python3.14 python3.13 python3.12 "$HOME"/.pyenv/versions/3.1[2-9]*/bin/python3 python3; do
+    "$python" -c 'import venv, ensurepip' 2>/dev/null && "$python" -m venv .setup/bench && break
+  done
+fi
+[ -x .setup/bench/bin/python ] || exit 1
 for package in "${pypi[@]}"; do
   .setup/bench/bin/python -m pip install --quiet --disable-pip-version-check "$package" >/dev/null 2>&1 ||
     missing+=("$package (PyPI)")

@@ -29,7 +29,7 @@ class NotInstalled(Exception):
 class Row:
     """One side in one case: the median in seconds, how many times ours that is, and of how many tries.
 
-    ``right`` counts the tries whose result was right, by the measure that ``measure`` names; None: not measured.
+    ``right`` counts the tries whose result was right; None: that is not measured.
     """
 
     case: str
@@ -38,7 +38,6 @@ class Row:
     ratio: float
     tries: int
     right: int | None = None
-    measure: str = ""
 
 
 @dataclass
@@ -50,6 +49,12 @@ class Answer:
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
+
+    def missing(self, name: str) -> None:
+        """Say, once, that a peer is not there."""
+        line = f"{name} is not installed (bench/peers.sh)"
+        if line not in self.notes:
+            self.notes.append(line)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -89,7 +94,7 @@ def in_turns(
                 seconds = side()
             except (NotInstalled, FileNotFoundError):
                 missing.add(name)
-                answer.notes.append(f"{name} is not installed (bench/peers.sh)")
+                answer.missing(name)
                 continue
             if number or not warm_up:
                 taken[name].append(seconds)

@@ -87,7 +87,7 @@ def ask(rounds: int, stock: bool = False, kinds: tuple[str, ...] = (), later: fl
                     try:
                         _try(hand, address, kind, side, tries[kind].setdefault(name, Tries()), later)
                     except (NotInstalled, FileNotFoundError):
-                        answer.notes.append(f"{name} is not installed (bench/peers.sh)")
+                        answer.missing(name)
                     except DeskhandError as error:
                         answer.notes.append(f"{kind}, try {number + 1} of {name}: {error}")
     for sides_ in tries.values():

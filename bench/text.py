@@ -45,7 +45,7 @@ def ask(rounds: int, kinds: tuple[str, ...] = KINDS, loads: tuple[bool, ...] = (
                                 case = f"{kind}, {name}, {'loaded' if loaded else 'idle'}"
                                 _ask(answer, case, hand, server.env, field, text, max(1, rounds // 3), peers)
             except NotInstalled:
-                answer.notes.append(f"{kind} is not installed (bench/peers.sh)")
+                answer.missing(kind)
     return answer
 
 

@@ -103,14 +103,24 @@ def _last_text(log: Path) -> str:
 
 _PAGE = b"""<!doctype html><meta charset=utf-8><title>field</title><textarea id=t autofocus rows=20 cols=90></textarea>
 <script>
-t.oninput = () => fetch("/", {method: "POST", body: t.value})
-t.onfocus = () => fetch("/ready", {method: "POST", body: ""})
+let sending = false, again = false
+async function tell() {  // one after the other: two at once may arrive in any order
+  again = true
+  if (sending) return
+  sending = true
+  while (again) {
+    again = false
+    await fetch("/", {method: "POST", body: t.value})
+  }
+  sending = false
+}
+t.oninput = tell
+t.onfocus = tell
 t.focus()
 </script>"""
 
 
 class _Field(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"  # one connection, so that the texts arrive in order
     text = ""
     ready = False
 
@@ -123,8 +133,7 @@ class _Field(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"])).decode("utf-8")
-        if self.path == "/":
-            type(self).text = body
+        type(self).text = body
         type(self).ready = True
         self.send_response(204)
         self.end_headers()
@@ -134,12 +143,14 @@ class _Field(http.server.BaseHTTPRequestHandler):
 
 
 def _firefox(hand: Hand, env: Mapping[str, str], folder: Path) -> Iterator[Widget]:
-    field = type("Field", (_Field,), {"text": "", "ready": False})
+    class Field(_Field):
+        pass
+
     profile = folder / f"profile-{time.monotonic_ns()}"
     profile.mkdir()
     settings = ("browser.aboutwelcome.enabled", "browser.shell.checkDefaultBrowser")
     (profile / "user.js").write_text("".join(f'user_pref("{name}", false);\n' for name in settings))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), field) as server:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Field) as server:
         thread = threading.Thread(target=server.serve_forever, name="field", daemon=True)
         thread.start()
         page = f"http://127.0.0.1:{server.server_port}/"
@@ -155,9 +166,9 @@ def _firefox(hand: Hand, env: Mapping[str, str], folder: Path) -> Iterator[Widge
         except FileNotFoundError:
             raise NotInstalled from None
         try:
-            if not _until(lambda: field.ready and any(one["active"] for one in hand.windows()), PATIENCE):
+            if not _until(lambda: Field.ready and any(one["active"] for one in hand.windows()), PATIENCE):
                 raise NotInstalled
-            yield Widget(lambda: str(field.text), _clearing(hand, "ctrl+a"))
+            yield Widget(lambda: Field.text, _clearing(hand, "ctrl+a"))
         finally:
             os.killpg(process.pid, 9)
             process.wait()

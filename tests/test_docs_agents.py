@@ -24,7 +24,7 @@ STAND_INS: dict[str, list[tuple[str, str]]] = {
             "from pydantic_ai import Agent\nfrom pydantic_ai.models.test import TestModel\n"
             'MODEL = TestModel(call_tools=["computer_screenshot"])\n',
         ),
-        ('"anthropic:claude-sonnet-4-5"', "MODEL"),
+        ('"anthropic:claude-sonnet-5-5"', "MODEL"),
     ],
     "OpenAI Agents": [
         (

@@ -147,7 +147,7 @@ def _touches(
         return True
     if verb not in _POINTER:
         return False
-    points = action.get("path") if verb == "drag" else [[action.get("x"), action.get("y")]]
+    points: Any = action.get("path") if verb == "drag" else [[action.get("x"), action.get("y")]]
     try:
         where = Space(space, screen)
         positions = [where.point(x, y) for x, y in points or []]

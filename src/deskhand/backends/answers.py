@@ -23,7 +23,8 @@ _KINDS: dict[str, type[DeskhandError]] = {
     "unsupported": Unsupported,
     "failed": ActionFailed,
 }
-_NOT_FACTS = {"ok", "error", "kind", "sent", "index", "status"}
+#: What every answer has, be it of an error or not.
+_ENVELOPE = {"ok", "error", "kind", "sent", "index", "status", "results", "settled", "settle", "settle_ms", "moving"}
 
 
 def outcome_of(answer: dict[str, Any], picture: bytes | None = None) -> Outcome:
@@ -42,13 +43,13 @@ def raise_error(answer: dict[str, Any]) -> None:
     if kind is None:
         return
     message = str(answer.get("error", "no reason was given"))
-    facts = {name: value for name, value in answer.items() if name not in _NOT_FACTS}
+    facts = {name: value for name, value in answer.items() if name not in _ENVELOPE}
     error: DeskhandError
     if kind == "refused":
         error = BatchRefused(message, answer.get("index"), **facts)
     else:
         error = _KINDS.get(str(kind), BackendError)(message, **facts)
-    if isinstance(error, DisplayLost):
-        error.facts["answer"] = answer
+    if isinstance(error, DisplayLost) and answer.get("results"):
+        error.facts = {"answer": {name: value for name, value in answer.items() if name not in ("kind", "status")}}
     error.sent = str(answer.get("sent", "unknown"))
     raise error

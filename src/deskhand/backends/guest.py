@@ -4,62 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import json
-import tempfile
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from deskhand.backends.answers import outcome_of, raise_error
 from deskhand.backends.base import Backend, Envelope, Outcome
+from deskhand.backends.installing import RECEIVE, the_hand
+from deskhand.backends.running import Finished, RunningHand, no_answer, parse, run_to_its_end
 from deskhand.backends.transports import Transport
 from deskhand.errors import BackendError, DisplayLost, SetupError
-from deskhand.hand import build
+from deskhand.turns import longest
+
+__all__ = ["PATIENCE", "Finished", "Guest", "Run"]
 
 #: Seconds the guest may take to take the hand in, and beyond what a batch itself may last.
 PATIENCE = 60.0
-#: Receives the hand on standard input and unpacks it in a directory that only its user may write to, with its bytecode:
-#: most of a start is compiling. For any Python 3, so that one that is too old can say so.
-_RECEIVE = """
-import compileall, hashlib, io, os, shutil, stat, sys, tempfile, zipfile
-if sys.version_info < (3, 9):
-    sys.exit("python3 there is %d.%d: the hand needs 3.9 or newer" % sys.version_info[:2])
-content = sys.stdin.buffer.read()
-digest = hashlib.sha256(content).hexdigest()
-if digest != sys.argv[1]:
-    sys.exit("the hand arrived damaged: %d bytes" % len(content))
-directory = os.path.join(tempfile.gettempdir(), "deskhand-hand-%d" % os.geteuid())
-try:
-    os.mkdir(directory, 0o700)
-except FileExistsError:
-    found = os.lstat(directory)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
-        directory = tempfile.mkdtemp(prefix="deskhand-hand-")
-path = os.path.join(directory, digest[:16])
-if not os.path.isdir(path):
-    unfinished = tempfile.mkdtemp(dir=directory)
-    zipfile.ZipFile(io.BytesIO(content)).extractall(unfinished)
-    compileall.compile_dir(unfinished, quiet=2)
-    try:
-        os.rename(unfinished, path)
-    except OSError:
-        shutil.rmtree(unfinished)
-print(path)
-"""
-
-
-class Finished(NamedTuple):
-    """How a command in the guest ended."""
-
-    code: int
-    stdout: bytes
-    stderr: bytes
-
-
-#: Runs a command in the guest with that standard input: ``await run(argv, stdin)``.
+#: Runs a command in the guest with that standard input: ``await run(argv, stdin)``. When it is cancelled it should end
+#: the command, or close the command's standard output.
 Run = Callable[[Sequence[str], bytes], Awaitable[Finished]]
+_Answered = tuple[dict[str, Any], bytes | None]
 
 
 class Guest(Backend):
@@ -68,22 +33,39 @@ class Guest(Backend):
     Every batch is one command there, and the picture comes back with its answer. Nothing is ever sent twice: when an
     answer does not arrive, the error says that it is unknown what happened.
 
+    A cancelled call returns when the hand over there has released what it held. Behind a function it is one more
+    command that sees to that, after the function has ended the one that was cancelled.
+
     Args:
         way: How to run a command in the guest.
         display: The display's name over there.
         xauthority: The cookie file over there; None: what the hand finds by itself.
         python: The Python 3.9 or newer to run the hand with.
+        resident: Keep one hand running over there for all batches, with its connection to the display; it needs a
+            ``Transport``.
     """
 
     def __init__(
-        self, way: Transport | Run, display: str = ":0", xauthority: str | None = None, python: str = "python3"
+        self,
+        way: Transport | Run,
+        display: str = ":0",
+        xauthority: str | None = None,
+        python: str = "python3",
+        *,
+        resident: bool = False,
     ) -> None:
-        self._run: Run = _runner(way) if isinstance(way, Transport) else way
+        if resident and not isinstance(way, Transport):
+            raise ValueError("a function runs one command after the other: a resident hand needs a Transport")
+        self._way = way
         self._display = display
         self._xauthority = xauthority
         self._python = python
+        self._resident = resident
         self._session = f"guest-{uuid.uuid4().hex[:12]}"
         self._path: str | None = None
+        self._hand: RunningHand | None = None
+        self._acted = False
+        self._parting: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
         self._closed = False
 
@@ -104,12 +86,16 @@ class Guest(Backend):
     async def aclose(self) -> None:
         if self._closed:
             return
-        if self._path is not None:
-            with contextlib.suppress(SetupError, BackendError):
-                await self._ask({"request": "release"})
         self._closed = True
+        async with self._turn:
+            await self._parted()
+            try:
+                if self._acted:
+                    await self._release()
+            finally:
+                await self._end_hand()
 
-    async def _ask(self, request: dict[str, Any]) -> tuple[dict[str, Any], bytes | None]:
+    async def _ask(self, request: dict[str, Any]) -> _Answered:
         """One request, one command in the guest.
 
         Raises:
@@ -118,79 +104,94 @@ class Guest(Backend):
         if self._closed:
             raise RuntimeError("this backend is closed")
         async with self._turn:
-            path = await self._installed()
-            argv = [self._python, path, "--raw", "--display", self._display, "--session", self._session]
-            if self._xauthority is not None:
-                argv += ["--xauthority", self._xauthority]
+            await self._parted()
+            await self._install()
+            acting = "request" not in request
+            self._acted = self._acted or acting
+            patience = PATIENCE + longest(request)
             try:
-                finished = await self._run(argv, json.dumps(request).encode())
-            except OSError as error:
-                raise DisplayLost(f"the command in the guest broke off ({error}): nobody knows what happened") from None
-        answer, picture = _parse(finished)
+                async with asyncio.timeout(patience):
+                    answer, picture = await self._request(request)
+            except TimeoutError:
+                await self._part(acting)
+                raise no_answer(f"none came within {patience:.0f} s") from None
+            except asyncio.CancelledError:
+                # It goes on when this wait, too, is cancelled; the next call waits for it.
+                self._parting = asyncio.create_task(self._part(acting))
+                await asyncio.shield(self._parting)
+                raise
+            except DisplayLost:
+                self._path = None  # the guest may have been started anew, without what was put into it
+                raise
+        # With what the hand itself says, the command has run to its end.
         raise_error(answer)
         return answer, picture
 
-    async def _installed(self) -> str:
-        """The hand's path in the guest; sends it there first when it is not there yet."""
-        if self._path is None:
-            with tempfile.TemporaryDirectory(prefix="deskhand-") as directory:
-                content = Path(build(str(Path(directory) / "hand.pyz"))).read_bytes()
-            digest = hashlib.sha256(content).hexdigest()
+    async def _request(self, request: dict[str, Any]) -> _Answered:
+        assert self._path is not None
+        argv = [self._python, self._path, "--display", self._display, "--session", self._session]
+        if self._xauthority is not None:
+            argv += ["--xauthority", self._xauthority]
+        if not isinstance(self._way, Transport):
             try:
-                finished = await self._run([self._python, "-c", _RECEIVE, digest], content)
+                return parse(await self._way([*argv, "--raw"], json.dumps(request).encode()))
+            except OSError as error:
+                raise DisplayLost(f"the command in the guest broke off ({error}): nobody knows what happened") from None
+        if self._hand is not None and self._hand.ended:
+            await self._end_hand()
+        if self._hand is None:
+            try:
+                self._hand = await RunningHand.start(self._way, [*argv, "--stream"])
             except OSError as error:
                 raise SetupError(f"no command can be run in the guest: {error}") from None
-            path = finished.stdout.decode("utf-8", "replace").strip()
-            if finished.code != 0 or not path:
-                raise SetupError(f"the hand can not be put into the guest: {_last_words(finished)}")
-            self._path = path
-        return self._path
+        answered = await self._hand.ask(request)
+        if not self._resident:
+            await self._end_hand()
+        return answered
 
+    async def _install(self) -> None:
+        """Send the hand there when it is not there yet.
 
-def _runner(transport: Transport) -> Run:
-    async def run(argv: Sequence[str], stdin: bytes) -> Finished:
-        process = await asyncio.create_subprocess_exec(
-            *transport.command(argv),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
+        Raises:
+            SetupError: It can not be put there; says why.
+        """
+        if self._path is not None:
+            return
+        content, digest = the_hand()
+        argv = [self._python, "-c", RECEIVE, digest]
         try:
-            stdout, stderr = await process.communicate(stdin)
-        finally:
-            if process.returncode is None:  # cancelled: the hand over there sees that nobody reads its answer
-                with contextlib.suppress(ProcessLookupError):
-                    process.terminate()
-                await process.wait()
-        return Finished(process.returncode or 0, stdout, stderr)
+            async with asyncio.timeout(PATIENCE):
+                if isinstance(self._way, Transport):
+                    finished = await run_to_its_end(self._way, argv, content)
+                else:
+                    finished = await self._way(argv, content)
+        except TimeoutError:
+            raise SetupError(f"the guest did not take the hand in within {PATIENCE:.0f} s: see what it does") from None
+        except OSError as error:
+            raise SetupError(f"no command can be run in the guest: {error}") from None
+        path = finished.stdout.decode("utf-8", "replace").strip()
+        if finished.code != 0 or not path:
+            raise SetupError(f"the hand can not be put into the guest: {finished.last_words()}")
+        self._path = path
 
-    return run
+    async def _part(self, acting: bool) -> None:
+        """Let go of a hand whose answer nobody waits for, and see to it that nothing stays pressed."""
+        await self._end_hand()
+        if acting:
+            await self._release()
 
+    async def _parted(self) -> None:
+        if self._parting is not None:
+            await asyncio.shield(self._parting)
+            self._parting = None
 
-def _parse(finished: Finished) -> tuple[dict[str, Any], bytes | None]:
-    """The answer's line, and the picture's bytes after it.
+    async def _release(self) -> None:
+        """Release what the session holds over there."""
+        with contextlib.suppress(SetupError, BackendError, TimeoutError):  # the guest is gone, and what was held there
+            async with asyncio.timeout(PATIENCE):
+                await self._request({"request": "release"})
 
-    Raises:
-        DisplayLost: There is no whole answer, so nobody knows what happened.
-    """
-    line, newline, rest = finished.stdout.partition(b"\n")
-    try:
-        answer = json.loads(line) if newline else None
-    except ValueError:
-        answer = None
-    if not isinstance(answer, dict):
-        raise DisplayLost(
-            f"the hand in the guest gave no answer ({_last_words(finished)}): it is unknown what happened; look before"
-            " anything is sent again"
-        )
-    size = (answer.get("picture") or {}).get("bytes")
-    if size is None:
-        return answer, None
-    if len(rest) < size:
-        raise DisplayLost(f"the picture arrived cut off ({len(rest)} of {size} bytes): take a new one", answer=answer)
-    return answer, rest[:size]
-
-
-def _last_words(finished: Finished) -> str:
-    lines = finished.stderr.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else f"exit status {finished.code}"
+    async def _end_hand(self) -> None:
+        hand, self._hand = self._hand, None
+        if hand is not None:
+            await hand.end()

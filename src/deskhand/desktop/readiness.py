@@ -81,8 +81,19 @@ class Readiness:
                 if left <= 0:
                     return False
         finally:
+            # The server gives our ids to its next client: a window manager that still had to let go of this window
+            # would unmap that client's first one.
+            core.unmap_window(connection, window)
+            self._wait(lambda: self._is_let_go(window), min(2.0, timeout))
             core.destroy_window(connection, window)
             connection.sync()
+
+    def _is_let_go(self, window: int) -> bool:
+        """The window manager has withdrawn it (ICCCM 4.1.4): back at the root, and without WM_STATE or in state 0."""
+        connection = self._connection
+        if core.query_tree(connection, window)[1] != connection.root:
+            return False
+        return core.get_property(connection, window, connection.atom("WM_STATE")).cardinals()[:1] in ([], [0])
 
     def _wait(self, condition: Callable[[], bool], timeout: float) -> bool:
         def met() -> bool:

@@ -3,12 +3,14 @@
 Reads one JSON request from standard input and writes one JSON answer to standard output; the picture is in it as
 base64, or follows as raw bytes with ``--raw`` (then ``picture.bytes`` says how many). Exit status: 0 all done,
 2 refused before anything was sent, 3 failed after that, 5 the display can not be reached or was lost, 1 anything else.
+When nobody reads standard output any more the batch stops at its next action, and what it held is released.
 
     --display NAME      else DISPLAY
     --xauthority FILE   else XAUTHORITY
     --session NAME      keeps what key_down holds, for a minute, for the next call with that name
     --timeout SECONDS   of every wait for the X server (5)
     --raw               the picture follows the answer's line as bytes
+    --stream            read requests, one a line, until standard input ends, and answer each with --raw
     --resident SOCKET   stay, and answer requests on that unix socket
     --ask SOCKET        hand standard input to the resident hand there
 """
@@ -19,7 +21,7 @@ import sys
 from typing import Dict, List, Optional
 
 _WITH_VALUE = ("display", "xauthority", "session", "timeout", "resident", "ask")
-_FLAGS = ("raw", "help", "clipboard-owner")
+_FLAGS = ("raw", "stream", "help", "clipboard-owner")
 #: The exit status of a process that SIGINT or SIGTERM ended, as shells have it for SIGINT.
 INTERRUPTED = 130
 
@@ -75,6 +77,7 @@ def _answer(options: Dict[str, str]) -> int:
     import signal
 
     from .answering import answer, error_reply
+    from .caller import Caller, release
     from .errors import DeskhandError
     from .hand import Hand
     from .resident import read_request, read_standard_input, serve
@@ -88,18 +91,24 @@ def _answer(options: Dict[str, str]) -> int:
         except DeskhandError as error:
             print(f"deskhand-hand: {error}", file=sys.stderr)
             return 1
+    if "stream" in options:
+        from .stream import serve as serve_stream
+
+        return serve_stream(hand, 0, 1)
     ended: List[int] = []
+    caller = Caller(hand, None, 1 if sys.stdout is not None else None)
 
     def end(number: int, _frame: object) -> None:
         # No exception out of nowhere: whatever is under way meets the end of the connection, or of its client.
         ended.append(number)
-        hand.cut()
+        caller.leave()
 
     try:
         request = read_request(read_standard_input())
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, end)
-        reply = answer(hand, request, lambda: not ended)
+        with caller.watched():
+            reply = answer(hand, request, caller.waits)
     except DeskhandError as error:
         reply = error_reply(error)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -110,6 +119,9 @@ def _answer(options: Dict[str, str]) -> int:
             if not reply.answer.get("ok"):
                 reply.answer.update(error="interrupted by a signal: look again before acting", kind="interrupted")
             hand.abandon()
+        elif caller.gone:
+            release(hand)
+            hand.close(keep=False)
         else:
             hand.close()
     except DeskhandError:

@@ -18,13 +18,14 @@ from .held import KEY, Ledger
 from .keyboard_turn import PATIENCE, KeyboardTurn
 from .keymap import LOCK, Keymap, Position, check_no_key_is_dropped
 from .ping import Pings
-from .text import TextTyping, settle_input
+from .text import RETURN_PAUSE, TextTyping, before_return, settle_input
 from .x11 import Connection, core, xkb, xtest
 
 #: Milliseconds a key is down, at least, in the server's time: applications that sample the keyboard miss shorter ones.
 HOLD_MS = 8
 #: The server adds a delay to the time of its last event, which may lie a little before the press.
 _CLOCK_SLACK_MS = 2
+_SUBMIT = ("Return", "KP_Enter")
 _LOCKS = ("Caps_Lock", "Num_Lock", "Scroll_Lock", "Shift_Lock", "ISO_Lock", "ISO_Level3_Lock", "ISO_Level5_Lock")
 
 
@@ -83,6 +84,7 @@ class Keyboard:
         self._turn = KeyboardTurn(conn)
         #: Where ``down`` found a key: the map may have changed by the time it is released.
         self._down_at: Dict[str, int] = {}
+        self._typed_at = float("-inf")
 
     def key(self, chord: Chord, repeat: int = 1, hold_ms: int = HOLD_MS) -> Dict[str, Any]:
         """Press and release the chord ``repeat`` times, held for ``hold_ms`` milliseconds of server time.
@@ -96,6 +98,9 @@ class Keyboard:
         """
         if repeat < 1:
             raise ValueError(f"a key is pressed once or more, not {repeat} times")
+        submits = any(key.name in _SUBMIT for key in chord.keys)
+        if submits and time.monotonic() < self._typed_at + RETURN_PAUSE:
+            before_return(self._conn, self._pings, keyboard_target(self._conn))
         return self._with_chord(chord, lambda plan: self._tap(plan, repeat, hold_ms))
 
     def hold(self, chord: Chord, seconds: float, alive: Callable[[], bool] = lambda: True) -> Dict[str, Any]:
@@ -184,7 +189,10 @@ class Keyboard:
                 from . import paste  # it is seldom asked for, and start-up counts
 
                 return paste.paste(self, self._conn, self._pings, text, deadline)
-            return TextTyping(self._conn, self._pings, self._ledger).type(text, deadline)
+            try:
+                return TextTyping(self._conn, self._pings, self._ledger).type(text, deadline)
+            finally:
+                self._typed_at = time.monotonic()
 
     # -- what to press ------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import key_names
 from .borrowing import KeyboardLoan
@@ -28,10 +28,14 @@ BASE_SECONDS, CHARACTER_SECONDS = 20.0, 0.02
 BARRIER_SECONDS = 4.0
 #: Seconds between the last key of a batch and the next change of the map, for windows that answer no ping.
 SILENT_GAP = 0.15
+#: Seconds between the last character and a Return that submits it. A completion that is being looked up swallows the
+#: Return: GTK's file dialog loses one that comes within 0.05 s, whoever types it.
+RETURN_PAUSE = 0.15
 #: Keys sent between two looks at the focus.
 _CHUNK = 32
 #: A press of the same keycode in the same millisecond as its release looks like auto-repeat to some toolkits.
 _REPEAT_DELAY_MS = 1
+_RETURN = 0xFF0D
 
 
 class Stroke(NamedTuple):
@@ -104,8 +108,12 @@ class TextTyping:
         with LiftedKeys(self._conn, self._ledger, self._keymap) as lifted:
             with KeyboardLoan(self._conn, self._keymap) as loan:
                 self._calm(loan, strokes)
-                for batch in self._batches(strokes, loan.capacity() if missing else 0):
+                body, submit = _split_return(strokes)
+                for batch in self._batches(body, loan.capacity() if missing else 0):
                     confirmed = self._type_batch(batch, loan) and confirmed
+                if submit:
+                    before_return(self._conn, self._pings, self._target)
+                    confirmed = self._type_batch(submit, loan) and confirmed
             self._check_map()
         facts: Dict[str, Any] = {"typed": self._total, "confirmed": confirmed, **self._target.facts()}
         if missing:
@@ -122,7 +130,7 @@ class TextTyping:
         for index, character in enumerate(text):
             if character == "\r":
                 continue  # the newline after it is the Return
-            keysym = {"\n": 0xFF0D, "\t": 0xFF09}.get(character) or key_names.keysym_of(character)
+            keysym = {"\n": _RETURN, "\t": 0xFF09}.get(character) or key_names.keysym_of(character)
             if keysym not in places:
                 place = self._keymap.find(keysym)
                 places[keysym] = place if place and not place.modifiers & self._keymap.num_lock else None
@@ -244,6 +252,22 @@ class TextTyping:
         if not self._done:
             error.sent = "none"
         return error
+
+
+def before_return(conn: Connection, pings: Pings, target: FocusTarget) -> None:
+    """Let the window finish with what was typed into it, before a Return submits that (``RETURN_PAUSE``)."""
+    window = _ping_window(conn, pings, target)
+    if window is not None:
+        pings.barrier(window, BARRIER_SECONDS)
+    conn.wait(lambda: False, RETURN_PAUSE)
+
+
+def _split_return(strokes: List[Stroke]) -> Tuple[List[Stroke], List[Stroke]]:
+    """The text, and the Returns at its end that submit it; a text of nothing else is not split."""
+    end = len(strokes)
+    while end and strokes[end - 1].keysym == _RETURN:
+        end -= 1
+    return (strokes[:end], strokes[end:]) if end else (strokes, [])
 
 
 def settle_input(

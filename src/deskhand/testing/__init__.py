@@ -1,5 +1,10 @@
 """For tests of this project and of others: a real X server and a real window manager as context managers."""
 
+import sys
+
 from .xserver import XServer, window_manager, xvfb
 
 __all__ = ["XServer", "window_manager", "xvfb"]
+
+if "pytest" in sys.modules:  # so that its failures say what was compared
+    sys.modules["pytest"].register_assert_rewrite(f"{__name__}.conformance")

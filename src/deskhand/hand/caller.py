@@ -1,0 +1,103 @@
+"""Whoever waits for our answer: does it still?
+
+A transport that is cut (``ssh``, ``docker exec``) does not end what it had started, so the hand looks for itself: the
+far end of its standard output is closed, or, in a stream, that of its standard input (poll(2), POLLERR and POLLHUP).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import threading
+from typing import Iterator, Optional
+
+from .errors import DeskhandError, DisplayLost
+from .hand import Hand
+
+#: Seconds a batch that nobody waits for has to come to its next action, before its connection is cut.
+GRACE = 0.5
+_PIECE = 1 << 16
+
+
+class Caller:
+    """The far end of ``stdout``, and of ``stdin`` where requests come for as long as it is open; None: not looked at.
+
+    ``longest`` is how many bytes of a request are kept while another is carried out.
+    """
+
+    def __init__(self, hand: Hand, stdin: Optional[int], stdout: Optional[int], longest: int = 0) -> None:
+        self._hand = hand
+        self._stdin = stdin
+        self._stdout = stdout
+        self._longest = longest
+        #: What was read of the requests to come.
+        self.buffer = bytearray()
+        self.gone = False
+
+    def waits(self) -> bool:
+        """Whether the answer is still wanted."""
+        return not self.gone
+
+    def leave(self) -> None:
+        """As if it had gone: a signal says that we are to end. The connection is cut, so that nothing waits for it."""
+        self.gone = True
+        self._hand.cut()
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Inside, ``waits`` turns false when it goes; a batch that does not see that in time loses its connection."""
+        wake, waker = os.pipe()
+        # A thread, as a single action may wait for a minute without looking.
+        thread = threading.Thread(target=self._watch, args=(wake,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            os.close(waker)
+            thread.join()
+            os.close(wake)
+
+    def _watch(self, wake: int) -> None:
+        poll = select.poll()
+        poll.register(wake, 0)
+        if self._stdout is not None:
+            poll.register(self._stdout, 0)
+        if self._stdin is not None:
+            poll.register(self._stdin, select.POLLIN)
+        while not self.gone:
+            for descriptor, _bits in poll.poll():
+                if descriptor == wake:
+                    return
+                if descriptor == self._stdout or not self._read():
+                    self.gone = True
+                elif len(self.buffer) > self._longest:
+                    poll.unregister(descriptor)
+        rest = select.poll()
+        rest.register(wake, 0)
+        if not rest.poll(GRACE * 1000):
+            self._hand.cut()
+
+    def _read(self) -> bool:
+        """Take in what has come on standard input; false at its end."""
+        assert self._stdin is not None
+        try:
+            data = os.read(self._stdin, _PIECE)
+        except OSError:
+            return False
+        self.buffer += data
+        return bool(data)
+
+
+def release(hand: Hand) -> None:
+    """Release what the hand holds, over a new connection when its own was cut."""
+    try:
+        if hand.connected:
+            try:
+                hand.display.ledger.release_all()
+                return
+            except DisplayLost:
+                pass  # it was cut just now
+        hand.abandon()
+    except DeskhandError:
+        pass  # the display is gone, and what was held on it

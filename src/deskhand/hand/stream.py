@@ -1,0 +1,104 @@
+"""Requests on standard input, one JSON object a line, for as long as it is open; their answers on standard output.
+
+The picture's bytes follow the answer's line, whose ``picture.bytes`` is their number. The end of standard input between
+two requests is the end: what a named session holds is kept for a minute. In the middle of one it means that nobody
+waits for the answer: the batch stops at its next action and what it held is released.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+from typing import Any, Optional
+
+from .answering import Reply, answer, error_reply
+from .caller import Caller, release
+from .errors import BatchRefused, DeskhandError
+from .hand import Hand
+from .resident import MAX_REQUEST, read_request
+
+
+def serve(hand: Hand, stdin: int, stdout: int) -> int:
+    """Answer until standard input ends, nobody reads the answers, or SIGTERM, SIGINT or SIGHUP; the exit status."""
+    stream = _Stream(hand, stdin, stdout)
+    try:
+        return stream.serve()
+    finally:
+        if stream.caller.gone:
+            release(hand)
+        try:
+            hand.close(keep=not stream.caller.gone)
+        except DeskhandError:
+            pass  # the display is gone, and what was held on it
+
+
+class _Stream:
+    def __init__(self, hand: Hand, stdin: int, stdout: int) -> None:
+        self._hand = hand
+        self._stdin = stdin
+        self._stdout = stdout
+        self._wake, waker = os.pipe()
+        self.caller = Caller(hand, stdin, stdout, MAX_REQUEST)
+        os.set_blocking(waker, False)
+        # The signal alone would not end a read (PEP 475).
+        signal.set_wakeup_fd(waker)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: self.caller.leave())
+
+    def serve(self) -> int:
+        status = 0
+        while True:
+            line = self._line()
+            if line is None:
+                return status
+            with self.caller.watched():
+                reply = self._reply(line)
+            if self.caller.waits():
+                self._write(reply)
+            if not self.caller.waits():
+                return 1
+            status = reply.status
+            if len(line) > MAX_REQUEST:
+                return status  # where the next request begins is anybody's guess
+
+    def _reply(self, line: bytes) -> Reply:
+        try:
+            request: Any = read_request(line)
+        except BatchRefused as error:
+            return error_reply(error)
+        return answer(self._hand, request, self.caller.waits)
+
+    def _line(self) -> Optional[bytes]:
+        """The next request; None when there is none. The last one may lack its newline."""
+        buffer = self.caller.buffer
+        looked = 0
+        while True:
+            end = buffer.find(b"\n", looked)
+            if end >= 0 or len(buffer) > MAX_REQUEST:
+                line = bytes(buffer[: end if end >= 0 else len(buffer)])
+                del buffer[: len(line) + 1]
+                return line
+            looked = len(buffer)
+            ready, _, _ = select.select([self._stdin, self._wake], [], [])
+            if self._wake in ready or not self.caller.waits():
+                return None
+            data = os.read(self._stdin, 1 << 16)
+            if not data:
+                line = bytes(buffer)
+                buffer.clear()
+                return line if line.strip() else None
+            buffer += data
+
+    def _write(self, reply: Reply) -> None:
+        content = reply.picture.content if reply.picture is not None else b""
+        body = reply.answer
+        if reply.picture is not None:
+            body = {**body, "picture": {**body["picture"], "bytes": len(content)}}
+        rest = memoryview(json.dumps({**body, "status": reply.status}).encode() + b"\n" + content)
+        try:
+            while rest:
+                rest = rest[os.write(self._stdout, rest) :]
+        except OSError:
+            self.caller.gone = True

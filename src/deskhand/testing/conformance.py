@@ -1,0 +1,506 @@
+"""What every backend must do, as pytest classes: subclass one, and say in a fixture how to make yours.
+
+::
+
+    class TestMine(DesktopConformance):
+        @pytest.fixture
+        def make_backend(self) -> MakeBackend:
+            return lambda server: MyBackend(server.display, server.xauthority)
+
+``DesktopConformance`` judges by what a window on the display received, and by what the X server has as pressed; never
+by what the backend says of itself. It starts a desktop for each test (override ``server`` for another one).
+``BackendConformance``, the part of it that needs no X server, is for pretend desktops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from PIL import Image
+
+from deskhand.backends.base import Backend, Outcome
+from deskhand.errors import BatchRefused, DisplayLost, NoDisplay
+
+from .fixture_window import TITLE
+from .received import Received, fixture_window, pressed
+from .xserver import XServer, window_manager, xvfb
+
+#: Makes a backend for the display of a server, not connected yet.
+MakeBackend = Callable[[XServer], Backend]
+#: The same for one whose next answer is lost on its way back once the function is called.
+MakeLossy = Callable[[XServer], tuple[Backend, Callable[[], None]]]
+
+Actions = list[dict[str, Any]]
+T = TypeVar("T")
+
+#: Several scripts, signs that are on no keyboard, and those that are on another level of most.
+TEXT = "Grüße, naïve café; Привет, Ελλάδα! 你好 שלום 😀 €@\\|{}[]<>~^`'\"\n\tend"
+LAYOUTS = ("us", "de", "fr", "us,ru", "ru,us", "us(dvorak)")
+
+#: Batches that are wrong: the position of the wrong action (None: the envelope), and a part of the sentence.
+WRONG: list[tuple[Any, int | None, str]] = [
+    ({"actions": []}, None, "1 to 100 actions"),
+    ({"actions": [{"action": "wait", "seconds": 0}] * 101}, None, "not 101"),
+    ({"actions": [{"action": "dance"}]}, 0, "there is no action 'dance'"),
+    ({"actions": [{"action": "click", "x": 5, "y": 5}, {"action": "key", "keys": "ctrl+nokey"}]}, 1, "nokey"),
+    ({"actions": [{"action": "click", "x": 5, "y": 5}, {"action": "click", "x": 99999, "y": 5}]}, 1, "outside"),
+    ({"actions": [{"action": "click", "x": -1, "y": 0}]}, 0, ""),
+    ({"actions": [{"action": "click", "x": 5}]}, 0, "both x and y"),
+    ({"actions": [{"action": "move", "x": 5, "y": 5, "speed": 2}]}, 0, "speed"),
+    ({"actions": [{"action": "click", "x": 5, "y": 5}, {"action": "launch", "app": "no such thing"}]}, 1, "no such"),
+    ({"actions": [{"action": "launch", "app": "../x"}]}, 0, "../x"),
+    ({"actions": [{"action": "type", "text": ""}]}, 0, "text"),
+    ({"actions": [{"action": "wait", "seconds": 0}], "space": "window"}, None, "space"),
+    ({"actions": [{"action": "wait", "seconds": 0}], "expect": {"sequence": 123456}}, 0, "not the newest"),
+]
+
+
+def run(work: Awaitable[T]) -> T:
+    """Run one piece of work on an event loop of its own, two minutes at most."""
+
+    async def bounded() -> T:
+        async with asyncio.timeout(120):
+            return await work
+
+    return asyncio.run(bounded())
+
+
+def until(condition: Callable[[], Any], what: str, seconds: float = 20.0) -> None:
+    """Wait for what no event tells: what another client has pressed."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(0.01)
+
+
+def quick(*actions: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A batch that does not wait for the screen to settle."""
+    return {"actions": list(actions), "settle": {"mode": "none"}, **more}
+
+
+class BackendConformance:
+    """The part that needs no X server; for pretend desktops."""
+
+    @pytest.fixture
+    def server(self) -> Iterator[XServer | None]:
+        """The desktop the backend is made for; None: it brings its own."""
+        yield None
+
+    @pytest.fixture
+    def make_backend(self) -> Callable[[Any], Backend]:
+        """Override it: how to make a backend for ``server``."""
+        raise NotImplementedError("give a fixture make_backend: lambda server: MyBackend(server.display)")
+
+    def on(self, make_backend: Any, server: Any, work: Callable[[Backend], Awaitable[T]]) -> T:
+        """Run ``work`` with a backend, and close that."""
+
+        async def whole() -> T:
+            backend = make_backend(server)
+            try:
+                return await work(backend)
+            finally:
+                await backend.aclose()
+
+        return run(whole())
+
+    def test_info_names_the_display_and_its_size(self, server: Any, make_backend: Any) -> None:
+        info = self.on(make_backend, server, lambda backend: backend.info())
+        width, height = info["size"]
+        assert isinstance(info["display"], str)
+        assert type(width) is type(height) is int
+        assert width > 0
+        assert height > 0
+
+    def test_one_result_an_action_and_a_stop_at_the_first_failure(self, server: Any, make_backend: Any) -> None:
+        missing = {"action": "wait_window", "title": "there is no such window", "timeout": 0}
+        batch = quick({"action": "move", "x": 1, "y": 1}, missing, {"action": "move", "x": 9, "y": 9}, picture=True)
+        outcome: Outcome = self.on(make_backend, server, lambda backend: backend.act(batch))
+        assert not outcome.ok
+        assert [(r["action"], r["status"]) for r in outcome.results] == [
+            ("move", "ok"),
+            ("wait_window", "failed"),
+            ("move", "skipped"),
+        ]
+        assert outcome.answer["sent"] == "part"
+        assert outcome.error
+        assert outcome.picture, "a batch that failed still shows the screen"
+
+    def test_the_answer_has_the_shape_of_every_answer(self, server: Any, make_backend: Any) -> None:
+        outcome: Outcome = self.on(make_backend, server, lambda b: b.act({"actions": [{"action": "cursor_position"}]}))
+        assert outcome.ok
+        assert set(outcome.answer) >= {"ok", "sent", "results", "settled", "settle", "settle_ms", "moving"}
+        assert outcome.picture is None
+        assert "picture" not in outcome.answer
+
+    @pytest.mark.parametrize(("batch", "index", "part"), WRONG, ids=range(len(WRONG)))
+    def test_a_wrong_batch_is_refused(self, server: Any, make_backend: Any, batch: Any, index: Any, part: str) -> None:
+        async def work(backend: Backend) -> None:
+            with pytest.raises(BatchRefused) as caught:
+                await backend.act(batch)
+            error = caught.value
+            assert (error.sent, error.index) == ("none", index)
+            assert part in str(error)
+            assert "\n" not in str(error)
+            assert not set(error.facts) & {"results", "settle", "sent", "kind"}
+            assert (await backend.act(quick({"action": "wait", "seconds": 0}))).ok
+
+        self.on(make_backend, server, work)
+
+    def test_pictures_and_their_facts(self, server: Any, make_backend: Any) -> None:
+        async def work(backend: Backend) -> None:
+            width, height = (await backend.info())["size"]
+            newest = 0
+            for wish, region, size in (
+                (True, [0, 0, width, height], (width, height)),
+                ({"max_edge": 160}, [0, 0, width, height], None),
+                ({"region": [10, 20, 60, 50]}, [10, 20, 60, 50], (50, 30)),
+            ):
+                outcome = await backend.act(quick({"action": "move", "x": 3, "y": 4}, picture=wish))
+                assert outcome.picture is not None
+                image = Image.open(io.BytesIO(outcome.picture))
+                image.load()
+                facts = outcome.answer["picture"]
+                assert image.format == "PNG"
+                assert image.size == (facts["width"], facts["height"])
+                assert facts["region"] == region
+                assert facts["screen"] == [width, height]
+                assert facts["cursor"] == [3, 4]
+                assert facts["sequence"] > newest
+                assert abs(facts["scale"] - facts["width"] / (region[2] - region[0])) < 0.01
+                assert not {"bytes", "base64", "path"} & set(facts)
+                assert image.size == size if size else max(image.size) == 160
+                newest = facts["sequence"]
+            guarded = quick({"action": "wait", "seconds": 0}, expect={"sequence": newest})
+            assert (await backend.act(guarded)).ok
+
+        self.on(make_backend, server, work)
+
+    def test_applications_and_windows(self, server: Any, make_backend: Any) -> None:
+        async def work(backend: Backend) -> None:
+            for app in await backend.apps():
+                assert set(app) == {"id", "name", "path"}
+            for window in await backend.windows():
+                assert set(window) >= {"id", "title", "app_id", "pid", "rect", "state", "active", "type"}
+                assert len(window["rect"]) == 4
+
+        self.on(make_backend, server, work)
+
+    def test_after_the_end(self, server: Any, make_backend: Any) -> None:
+        async def work(backend: Backend) -> None:
+            assert (await backend.act(quick({"action": "move", "x": 1, "y": 1}))).ok
+            await asyncio.gather(backend.aclose(), backend.aclose())
+            await backend.aclose()
+            with pytest.raises(RuntimeError, match="closed"):
+                await backend.act(quick({"action": "move", "x": 2, "y": 2}))
+
+        self.on(make_backend, server, work)
+
+    def test_one_that_was_never_used_can_be_closed(self, server: Any, make_backend: Any) -> None:
+        async def work(backend: Backend) -> None:
+            pass
+
+        self.on(make_backend, server, work)
+
+
+class DesktopConformance(BackendConformance):
+    """Everything, on a real display."""
+
+    @pytest.fixture
+    def server(self) -> Iterator[XServer]:  # type: ignore[override]
+        """A fresh X server with openbox that asks for a cookie."""
+        with xvfb(auth=True) as server, window_manager(server):
+            yield server
+
+    @pytest.fixture
+    def window(self, server: XServer) -> Iterator[Received]:
+        """The window whose word counts."""
+        with fixture_window(server) as received:
+            received.forget()
+            yield received
+
+    @pytest.fixture
+    def make_lossy(self) -> MakeLossy:
+        """Override it where an answer can be lost between the desktop and the caller."""
+        pytest.skip("no answer of this backend can be lost on its way")
+
+    # -- what arrives -----------------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    def test_text_arrives_exactly(self, server: XServer, window: Received, make_backend: Any, layout: str) -> None:
+        if shutil.which("setxkbmap") is None:
+            pytest.skip("setxkbmap is not installed (Debian: x11-xkb-utils)")
+        name, _, variant = layout.rstrip(")").partition("(")
+        subprocess.run(["setxkbmap", name, *(["-variant", variant] if variant else [])], env=server.env, check=True)
+        window.forget()
+        typing = quick({"action": "type", "text": TEXT})
+        outcome: Outcome = self.on(make_backend, server, lambda backend: backend.act(typing))
+        assert outcome.ok, outcome.error
+        assert window.text() == TEXT
+        assert pressed(server) == []
+
+    def test_chords(self, server: XServer, window: Received, make_backend: Any) -> None:
+        keys = [{"action": "key", "keys": name} for name in ("ctrl+shift+t", "Return", "ctrl++", "alt+F4")]
+        # The window manager takes alt+F4: only its modifier is ours to see.
+        assert self.on(make_backend, server, lambda backend: backend.act(quick(*keys[:3]))).ok
+        names = [event["name"] for event in window.all("key") if event["text"] or event["name"] == "Return"]
+        assert names == ["T", "Return", "plus"]
+        assert pressed(server) == []
+
+    def test_the_position_0_0(self, server: XServer, window: Received, make_backend: Any) -> None:
+        away = {"action": "move", "x": 200, "y": 200}
+        self.on(make_backend, server, lambda b: b.act(quick(away, {"action": "click", "x": 0, "y": 0})))
+        assert [(e["button"], e["at"]) for e in window.all("press", "release")] == [(1, [0, 0])] * 2
+
+    def test_every_corner_in_a_grid_and_on_the_screen(
+        self, server: XServer, window: Received, make_backend: Any
+    ) -> None:
+        async def work(backend: Backend) -> list[list[int]]:
+            width, height = (await backend.info())["size"]
+            await backend.act(quick({"action": "click", "x": width - 1, "y": height - 1}))
+            await backend.act(quick({"action": "click", "x": 999, "y": 999}, space={"grid": 999}))
+            await backend.act(quick({"action": "click", "x": 0, "y": 999}, space={"grid": 999}))
+            return [[width - 1, height - 1]] * 2 + [[0, height - 1]]
+
+        corners = self.on(make_backend, server, work)
+        assert [event["at"] for event in window.all("press")] == corners
+
+    @pytest.mark.parametrize(("button", "number"), [("left", 1), ("middle", 2), ("right", 3), ("back", 8)])
+    def test_buttons_and_counts(
+        self, server: XServer, window: Received, make_backend: Any, button: str, number: int
+    ) -> None:
+        click = {"action": "click", "x": 50, "y": 60, "button": button, "count": 2, "modifiers": ["ctrl"]}
+        self.on(make_backend, server, lambda backend: backend.act(quick(click)))
+        assert [(e["button"], e["at"], e["state"] & 4) for e in window.all("press")] == [(number, [50, 60], 4)] * 2
+        assert pressed(server) == []
+
+    def test_a_drag_of_several_points(self, server: XServer, window: Received, make_backend: Any) -> None:
+        path = [[100, 100], [300, 100], [300, 250], [120, 180]]
+        self.on(make_backend, server, lambda backend: backend.act(quick({"action": "drag", "path": path})))
+        told = window.all("press", "release", "motion")
+        kinds = [event["is"] for event in told]
+        assert kinds.count("press") == kinds.count("release") == 1
+        start, end = kinds.index("press"), kinds.index("release")
+        assert (told[start]["at"], told[end]["at"]) == (path[0], path[-1])
+        dragged = [event["at"] for event in told[start:end] if event["is"] == "motion"]
+        assert all(event["state"] & 0x100 for event in told[start + 1 : end])
+        assert len(dragged) >= 10
+        at = 0
+        for point in path[1:]:
+            assert point in dragged[at:], f"{point} was not passed in its turn"
+            at += dragged[at:].index(point)
+
+    @pytest.mark.parametrize(
+        ("dx", "dy", "buttons"), [(3, 0, [7] * 3), (-2, 0, [6] * 2), (0, 2, [5] * 2), (0, -1, [4])]
+    )
+    def test_scrolling(
+        self, server: XServer, window: Received, make_backend: Any, dx: int, dy: int, buttons: list[int]
+    ) -> None:
+        scroll = {"action": "scroll", "x": 70, "y": 80, "dx": dx, "dy": dy}
+        self.on(make_backend, server, lambda backend: backend.act(quick(scroll)))
+        assert [(e["button"], e["at"]) for e in window.all("press")] == [(number, [70, 80]) for number in buttons]
+
+    def test_a_refused_batch_sends_nothing(self, server: XServer, window: Received, make_backend: Any) -> None:
+        async def work(backend: Backend) -> None:
+            for batch, _, _ in WRONG:
+                with pytest.raises(BatchRefused):
+                    await backend.act(batch)
+
+        self.on(make_backend, server, work)
+        assert window.all("press", "key", "motion") == []
+
+    def test_batches_at_once_take_turns(self, server: XServer, window: Received, make_backend: Any) -> None:
+        async def work(backend: Backend) -> None:
+            clicks = [quick({"action": "click", "x": n, "y": n, "count": 2}) for n in range(1, 4)]
+            await asyncio.gather(*(backend.act(click) for click in clicks))
+
+        self.on(make_backend, server, work)
+        assert [event["at"] for event in window.all("press")] == [[n, n] for n in range(1, 4) for _ in range(2)]
+
+    # -- what is seen -----------------------------------------------------------------------------------------------
+
+    def test_the_picture_is_of_now(self, server: XServer, window: Received, make_backend: Any) -> None:
+        async def work(backend: Backend) -> None:
+            hashes = []
+            for colour in (0x336699, 0xC03000, 0x00FF00):
+                window.paint(colour)
+                outcome = await backend.act({"actions": [{"action": "screenshot"}]})
+                assert outcome.picture is not None
+                image = Image.open(io.BytesIO(outcome.picture)).convert("RGB")
+                expected = (colour >> 16, colour >> 8 & 255, colour & 255)
+                assert [image.getpixel((x, y)) for x, y in ((0, 0), (640, 400), (1279, 799))] == [expected] * 3
+                hashes.append(outcome.answer["picture"]["hash"])
+            assert len(set(hashes)) == 3
+
+        self.on(make_backend, server, work)
+
+    def test_the_fixture_is_among_the_windows(self, server: XServer, window: Received, make_backend: Any) -> None:
+        found = self.on(make_backend, server, lambda backend: backend.windows())
+        (ours,) = [one for one in found if one["title"] == TITLE]
+        assert (ours["rect"], ours["active"]) == ([0, 0, 1280, 800], True)
+
+    def test_settling_is_told(self, server: XServer, window: Received, make_backend: Any) -> None:
+        batch = {"actions": [{"action": "click", "x": 5, "y": 5}]}
+        answer = self.on(make_backend, server, lambda backend: backend.act(batch)).answer
+        assert (answer["ok"], answer["settled"], answer["settle"]) == (True, True, "settled")
+
+    # -- what is held -----------------------------------------------------------------------------------------------
+
+    def test_what_is_held_stays_for_the_next_batch(self, server: XServer, window: Received, make_backend: Any) -> None:
+        async def work(backend: Backend) -> None:
+            await backend.act(quick({"action": "key_down", "keys": "shift"}))
+            await backend.act(quick({"action": "mouse_down", "x": 9, "y": 9}))
+            assert len(pressed(server)) == 2
+            assert (await backend.act(quick({"action": "move", "x": 30, "y": 30}))).ok
+            assert len(pressed(server)) == 2
+            up = await backend.act(quick({"action": "mouse_up"}, {"action": "key_up", "keys": "shift"}))
+            assert up.ok
+            assert pressed(server) == []
+
+        self.on(make_backend, server, work)
+        assert all(event["state"] & 0x101 == 0x101 for event in window.all("release"))
+        assert [event["is"] for event in window.all("press", "release", "key", "up")] == ["key", "press", "release", "up"]
+
+    def test_the_end_releases(self, server: XServer, window: Received, make_backend: Any) -> None:
+        held = quick({"action": "key_down", "keys": "ctrl"}, {"action": "mouse_down"})
+        assert self.on(make_backend, server, lambda backend: backend.act(held)).ok
+        assert pressed(server) == []
+        assert [event["is"] for event in window.all("press", "release")] == ["press", "release"]
+
+    def test_a_failure_releases(self, server: XServer, window: Received, make_backend: Any) -> None:
+        missing = {"action": "wait_window", "title": "there is no such window", "timeout": 0}
+
+        async def work(backend: Backend) -> None:
+            outcome = await backend.act(quick({"action": "key_down", "keys": "ctrl"}, missing))
+            assert not outcome.ok
+            assert pressed(server) == []
+
+        self.on(make_backend, server, work)
+        assert [event["is"] for event in window.all("key", "up")] == ["key", "up"]
+
+    @pytest.mark.parametrize(
+        "actions",
+        [
+            [{"action": "hold_key", "keys": "ctrl+shift+k", "seconds": 50}],
+            [{"action": "key_down", "keys": "shift"}, {"action": "wait", "seconds": 50}],
+            [{"action": "key_down", "keys": "alt"}, {"action": "wait_window", "title": "no such", "timeout": 50}],
+            [{"action": "mouse_down", "x": 3, "y": 3}, {"action": "wait", "seconds": 50}],
+        ],
+        ids=["hold", "wait", "wait_window", "button"],
+    )
+    def test_cancelling_leaves_nothing_pressed(
+        self, server: XServer, window: Received, make_backend: Any, actions: Actions
+    ) -> None:
+        after = {"action": "click", "x": 77, "y": 77}
+
+        async def work(backend: Backend) -> None:
+            running = asyncio.create_task(backend.act(quick(*actions, after)))
+            await asyncio.to_thread(until, lambda: pressed(server) or running.done(), "something is pressed")
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            assert pressed(server) == []
+            assert (await backend.act(quick({"action": "move", "x": 5, "y": 5}))).ok
+            assert pressed(server) == []
+
+        self.on(make_backend, server, work)
+        assert [77, 77] not in [event["at"] for event in window.all("press")], "the rest of the batch was run"
+
+    def test_cancelled_before_its_turn_it_is_never_sent(
+        self, server: XServer, window: Received, make_backend: Any
+    ) -> None:
+        async def work(backend: Backend) -> None:
+            first = asyncio.create_task(backend.act(quick({"action": "wait", "seconds": 0.3})))
+            second = asyncio.create_task(backend.act(quick({"action": "click", "x": 9, "y": 9})))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            second.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await second
+            assert (await first).ok
+            assert (await backend.act(quick({"action": "move", "x": 5, "y": 5}))).ok
+
+        self.on(make_backend, server, work)
+        assert window.all("press") == []
+
+    # -- what is lost -----------------------------------------------------------------------------------------------
+
+    def test_a_client_that_is_killed_leaves_nothing_pressed(
+        self, server: XServer, window: Received, make_backend: Any
+    ) -> None:
+        actions = ({"action": "key_down", "keys": "ctrl"}, {"action": "mouse_down"}, {"action": "wait", "seconds": 50})
+
+        def client() -> None:
+            self.on(make_backend, server, lambda backend: backend.act(quick(*actions)))
+
+        process = multiprocessing.get_context("fork").Process(target=client, daemon=True)
+        process.start()
+        try:
+            window.until("press")
+        finally:
+            assert process.pid is not None
+            os.kill(process.pid, signal.SIGKILL)
+            process.join()
+        look = quick({"action": "cursor_position"})
+        assert self.on(make_backend, server, lambda backend: backend.act(look)).ok
+        until(lambda: pressed(server) == [], "nothing is pressed")
+        assert [event["is"] for event in window.all("press", "release")] == ["press", "release"]
+
+    def test_a_lost_answer_is_unknown_and_never_sent_again(
+        self, server: XServer, window: Received, make_lossy: MakeLossy
+    ) -> None:
+        async def work() -> None:
+            backend, lose = make_lossy(server)
+            try:
+                await backend.info()
+                lose()
+                with pytest.raises(DisplayLost) as caught:
+                    await backend.act(quick({"action": "click", "x": 40, "y": 41}))
+                assert caught.value.sent == "unknown"
+                assert (await backend.act(quick({"action": "move", "x": 5, "y": 5}))).ok
+            finally:
+                await backend.aclose()
+
+        run(work())
+        assert [event["at"] for event in window.all("press")] == [[40, 41]]
+        assert pressed(server) == []
+
+    def test_no_display_there(self, make_backend: Any, tmp_path: Path) -> None:
+        async def work(backend: Backend) -> None:
+            for call in (backend.info, backend.windows):
+                with pytest.raises(NoDisplay) as looked:
+                    await call()
+                assert looked.value.sent == "none"
+            with pytest.raises(NoDisplay) as caught:
+                await backend.act(quick({"action": "move", "x": 1, "y": 1}))
+            assert caught.value.sent == "none"
+            assert ":4711" in str(caught.value)
+
+        nobody = XServer(":4711", None, 0, dict(os.environ))
+        self.on(make_backend, nobody, work)
+
+    def test_a_display_that_dies_in_the_middle(self, make_backend: Any) -> None:
+        with xvfb(auth=True) as server:
+
+            async def work(backend: Backend) -> None:
+                batch = quick({"action": "mouse_down", "x": 3, "y": 3}, {"action": "wait", "seconds": 50})
+                running = asyncio.create_task(backend.act(batch))
+                await asyncio.to_thread(until, lambda: pressed(server) or running.done(), "the button is down")
+                os.kill(server.pid, signal.SIGTERM)
+                with pytest.raises(DisplayLost) as caught:
+                    await running
+                assert caught.value.sent == "unknown"
+                results = caught.value.facts["answer"]["results"]
+                assert [result["status"] for result in results] == ["ok", "failed"]
+
+            self.on(make_backend, server, work)
