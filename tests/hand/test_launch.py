@@ -210,7 +210,7 @@ def test_an_old_window_that_is_raised_counts_as_focus(desk: Desk) -> None:
             "window_actions.activate(Connection.open(), int(sys.argv[2]))\n"
         )
         source = Path(launched_process.__file__).parents[2]
-        answer = desk.launch("single", f"{sys.executable} {raiser} {source} {old}")
+        answer = desk.launch("single", f'"{sys.executable}" "{raiser}" "{source}" {old}')
         assert (answer["outcome"], answer["window"]["id"]) == ("focus", old)
         assert (answer["matched"], answer["focused"]) == (True, True)
 
@@ -257,7 +257,7 @@ def test_the_focus_moving_to_another_application_is_no_launch(desk: Desk) -> Non
             "window_actions.activate(Connection.open(), int(sys.argv[2]))\n"
         )
         source = Path(launched_process.__file__).parents[2]
-        failed = desk.fails("nobody", f"{sys.executable} {raiser} {source} {other}", timeout=1.0)
+        failed = desk.fails("nobody", f'"{sys.executable}" "{raiser}" "{source}" {other}', timeout=1.0)
         assert "'behind' appeared but took the focus and is not known to be" in str(failed)
 
 

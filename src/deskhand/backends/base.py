@@ -60,6 +60,11 @@ def _result_in_words(result: dict[str, Any]) -> str:
     if result["action"] == "launch":
         window = result.get("window") or {}
         return f"launched: {window.get('title', 'a window')!r} after {result.get('elapsed_ms')} ms"
+    if result["action"] == "quit" and result.get("outcome") == "asked":
+        dialog = result.get("dialog") or {}
+        return f"quit: asked to close; a dialog is open: {dialog.get('title', 'without a title')!r}"
+    if result["action"] == "quit":
+        return f"quit: {str(result.get('outcome')).replace('_', ' ')}"
     if "point" in result:
         return f"{result['action']} at {tuple(result['point'])}"
     return str(result["action"])

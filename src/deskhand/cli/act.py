@@ -114,7 +114,9 @@ def in_json(words: list[str]) -> dict[str, Any]:
     """
     name, *values = words
     action: dict[str, Any] = {"action": name}
-    known = {field.name for field in fields(KINDS[name])} if name in KINDS else set()
+    if name not in KINDS:
+        return {"actions": [action]}  # refused where every batch is, with the nearest name
+    known = {field.name for field in fields(KINDS[name])}
     order = list(_IN_ORDER.get(name, ()))
     for value in values:
         field, equals, rest = value.partition("=")

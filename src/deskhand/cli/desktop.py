@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from deskhand.cli.output import JsonOption, a_number, print_json
-from deskhand.errors import SetupError
+from deskhand.errors import BatchRefused, NoDisplay, SetupError
 
 #: Those of ``deskhand.desktop``, whose import only these commands need.
 SESSIONS = ("gnome", "lxqt", "mate", "openbox", "xfce")
@@ -68,7 +68,12 @@ def down(
 ) -> None:
     """End a desktop and everything on it; leaves nothing behind."""
     from deskhand.desktop import stop_desktop
+    from deskhand.hand.x11.display_name import parse_display
 
+    try:
+        parse_display(display)
+    except NoDisplay as error:
+        raise BatchRefused(str(error)) from None  # a slip in the command, and no display that can not be reached
     stop_desktop(display)
     if as_json:
         print_json({"display": display, "stopped": True})

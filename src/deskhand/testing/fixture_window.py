@@ -28,6 +28,7 @@ _INPUT = {2: "key", 3: "up", 4: "press", 5: "release", 6: "motion"}
 _MASK = 0x1 | 0x2 | 0x4 | 0x8 | 0x40 | 1 << 15 | core.STRUCTURE_NOTIFY | core.FOCUS_CHANGE
 _EXPOSE, _FOCUS_IN, _MAPPING_NOTIFY, _CLIENT_MESSAGE = 12, 9, 34, 33
 _SHIFT, _LOCK = 1, 2
+_NEW_KEYBOARD_NOTIFY, _MAP_NOTIFY, _CORE_KEYBOARD = 1, 2, 0x100
 _LEVEL_3 = 0xFE03
 _FIRST, _COUNT = 8, 248
 
@@ -62,9 +63,12 @@ class FixtureWindow:
         self._keyboard = Keyboard(conn)
         self._exposed = self._focused = self._told = False
         self._protocols, self._ping = conn.atoms(["WM_PROTOCOLS", "_NET_WM_PING"])
-        # Else events tell of the second group by a modifier.
-        xkb.use(conn)
         conn.subscribe(self._events.append)
+        # As toolkits do: a client that does not use it is told of the second group by a modifier.
+        extension = xkb.use(conn)
+        self._map_events = extension.first_event
+        both = _NEW_KEYBOARD_NOTIFY | _MAP_NOTIFY
+        conn.send(extension.major, 1, struct.pack("=6H", _CORE_KEYBOARD, both, 0, both, 0, 0))  # XkbSelectEvents
         size = core.get_geometry(conn, conn.root)
         self._size = (size.width, size.height)
         self._window = core.create_window(
@@ -121,7 +125,7 @@ class FixtureWindow:
             kind = event.data[0] & 0x7F
             if kind in _INPUT:
                 self._tell(_INPUT[kind], event)
-            elif kind == _MAPPING_NOTIFY:
+            elif kind in (_MAPPING_NOTIFY, self._map_events):
                 self._keyboard = Keyboard(self._conn)
             elif kind == _CLIENT_MESSAGE and event["type"] == self._protocols and event["data0"] == self._ping:
                 self._answer(event)
