@@ -24,6 +24,15 @@ import pyautogui
 pyautogui.PAUSE = 0
 pyautogui.FAILSAFE = False
 """
+#: modal-computer-use's backend for X11, held, without its daemon's HTTP: that wants to start a desktop of its own.
+MODAL = """
+import asyncio, os
+from modal_computer_use.daemon.desktop.x11 import X11DesktopBackend
+from modal_computer_use.models import ScreenshotOptions
+loop = asyncio.new_event_loop()
+backend = X11DesktopBackend(*map(int, os.environ["BENCH_SIZE"].split("x")), display=os.environ["DISPLAY"])
+def do(coroutine): return loop.run_until_complete(coroutine)
+"""
 PYNPUT = "from pynput import keyboard, mouse\npointer, keys = mouse.Controller(), keyboard.Controller()\n"
 
 
@@ -42,12 +51,18 @@ def ask_click(rounds: int) -> Answer:
         with (
             HeldPeer(PEERS_PYTHON, pyautogui, server.env) as first,
             HeldPeer(PEERS_PYTHON, pynput, server.env) as second,
+            HeldPeer(
+                PEERS_PYTHON,
+                MODAL + "def act(given): do(backend.mouse_click(200, 200))\n",
+                {**server.env, "BENCH_SIZE": "1280x800"},
+            ) as third,
         ):
             sides = {
                 "ours": timed(click),
                 "xdotool": timed(program("xdotool", "mousemove", "200", "200", "click", "1", env=server.env)),
                 "pyautogui, no pause": first.seconds,
                 "pynput, no press time": second.seconds,
+                "modal-computer-use, in process": third.seconds,
             }
             answer.add("click", in_turns(sides, rounds, answer))
     return answer

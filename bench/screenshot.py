@@ -14,6 +14,7 @@ import tempfile
 
 from PIL import Image, ImageDraw
 
+from bench.click import MODAL
 from bench.sides import PEERS_PYTHON, Answer, HeldPeer, in_turns, program, timed
 from deskhand.hand import accelerators
 from deskhand.hand.picture import make_picture
@@ -21,6 +22,13 @@ from deskhand.hand.screen import Screen
 from deskhand.hand.x11 import Connection
 from deskhand.testing import xvfb
 
+_SHOT = (
+    MODAL
+    + """
+options = ScreenshotOptions(format="png")
+def act(given): do(backend.screenshot_bytes(options, prefer_native_png=True))
+"""
+)
 WORDS = "a PNG of the whole screen"
 SIZES = ((1280, 800), (1920, 1080))
 
@@ -80,6 +88,7 @@ def _ask(answer: Answer, rounds: int, size: tuple[int, int], busy: bool) -> None
         Connection.open(server.display) as connection,
         HeldPeer(PEERS_PYTHON, _MSS, server.env) as mss,
         HeldPeer(PEERS_PYTHON, _PILLOW, server.env) as pillow,
+        HeldPeer(PEERS_PYTHON, _SHOT, {**server.env, "BENCH_SIZE": f"{size[0]}x{size[1]}"}) as modal,
     ):
         show_screen(connection, size, busy)
         screen = Screen(connection)
@@ -103,6 +112,7 @@ def _ask(answer: Answer, rounds: int, size: tuple[int, int], busy: bool) -> None
             "capture alone": timed(screen.capture),
             "mss": mss.seconds,
             "Pillow ImageGrab": pillow.seconds,
+            "modal-computer-use, in process": modal.seconds,
             "import": timed(program("import", "-window", "root", path, env=server.env)),
             "scrot": timed(program("scrot", "-o", path, env=server.env)),
             "maim": timed(program("maim", path, env=server.env)),

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.click import PYAUTOGUI, PYNPUT
+from bench.click import MODAL, PYAUTOGUI, PYNPUT
 from bench.sides import PEERS_PYTHON, Answer, HeldPeer, NotInstalled, in_turns, program, timed
 from bench.widgets import KINDS, Widget, widget
 from deskhand.hand.hand import Hand
@@ -84,12 +84,20 @@ def _ask(
         HeldPeer(PEERS_PYTHON, PYAUTOGUI + "def act(given): pyautogui.write(given, interval=0)\n", env)
     )
     pynput = peers.enter_context(HeldPeer(PEERS_PYTHON, PYNPUT + "def act(given): keys.type(given)\n", env))
+    modal = peers.enter_context(
+        HeldPeer(
+            PEERS_PYTHON,
+            MODAL + "def act(given): do(backend.keyboard_type(given))\n",
+            {**env, "BENCH_SIZE": "1280x800"},
+        )
+    )
     sides = {
         "ours": timed(ours("keys")),
         "xdotool type --delay 4": timed(program("xdotool", "type", "--delay", "4", "--", text, env=env)),
         "xdotool type": timed(program("xdotool", "type", "--", text, env=env)),
         "pyautogui.write": lambda: pyautogui.seconds(text),
         "pynput type": lambda: pynput.seconds(text),
+        "modal-computer-use": lambda: modal.seconds(text),
     }
     if "xterm" not in case:  # its paste key is another one
         sides["paste (ours)"] = timed(ours("paste"))

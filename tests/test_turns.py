@@ -17,6 +17,8 @@ from tests.probes import pressed
 from tests.test_session import Told
 from tests.x_windows import command, make_entry
 
+pytestmark = pytest.mark.slow
+
 LOOK = {"actions": [{"action": "cursor_position"}]}
 TERMS = LeaseTerms()
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-#: Per cent of branches for each part; they only ever rise. A quick run covers less, so it is not held to them.
+#: Per cent of branches for each part; they only ever rise. A quick run measures none.
 FLOORS = Path(__file__).with_name("coverage_floors.json")
 
 
@@ -60,12 +60,12 @@ def main() -> int:
             passed += 1
         else:
             failed += 1
-    floors = json.loads(FLOORS.read_text())
-    covered = branch_coverage(results)
+    floors = json.loads(FLOORS.read_text()) if mode != "quick" else {}
+    covered = branch_coverage(results) if floors else {}
     for part, floor in floors.items():
         hit, of = covered.get(part, (0, 0))
         percent = 100 * hit / of if of else 0.0
-        low = percent < floor and mode != "quick"
+        low = percent < floor
         failed += low
         print(f"branch coverage of {part}: {percent:.1f} % (floor {floor} %){' TOO LOW' if low else ''}")
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))

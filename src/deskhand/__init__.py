@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deskhand.backends import Backend, LocalDisplay, Outcome
+    from deskhand.backends import Backend, Finished, Guest, LocalDisplay, Memory, Outcome, Transport, transports
     from deskhand.desktop import DesktopState, list_desktops, start_desktop, stop_desktop
     from deskhand.errors import (
         ActionError,
@@ -49,7 +49,10 @@ __all__ = [
     "DesktopState",
     "DisplayLost",
     "DisplayTimeout",
+    "Finished",
+    "Guest",
     "LocalDisplay",
+    "Memory",
     "ModelUnavailable",
     "NoDisplay",
     "Outcome",
@@ -57,16 +60,23 @@ __all__ = [
     "Session",
     "SetupError",
     "TraceRecorder",
+    "Transport",
     "Unsupported",
     "list_desktops",
     "start_desktop",
     "stop_desktop",
+    "transports",
 ]
 
 _HOME = {
     "Backend": "deskhand.backends",
+    "Finished": "deskhand.backends",
+    "Guest": "deskhand.backends",
     "LocalDisplay": "deskhand.backends",
+    "Memory": "deskhand.backends",
     "Outcome": "deskhand.backends",
+    "Transport": "deskhand.backends",
+    "transports": "deskhand.backends",
     "DesktopState": "deskhand.desktop",
     "list_desktops": "deskhand.desktop",
     "start_desktop": "deskhand.desktop",

@@ -19,6 +19,8 @@ from tests.standins.brain import Do, told
 from tests.standins.every import STANDINS
 from tests.standins.server import Answer, Cut, Silence
 
+pytestmark = pytest.mark.slow
+
 CLICK = Do("click", {"x": 100, "y": 50})
 WAIT = Do("wait", {"seconds": 0})
 DONE = Do("finish", {"success": True, "summary": "it is done"})

@@ -25,6 +25,8 @@ from tests.standins.brain import NOTE, Do, Writer, told
 from tests.standins.server import Server, Silence, serving
 from tests.xservers import until
 
+pytestmark = pytest.mark.slow
+
 GOAL = "Write a note in the text editor and save it as hello.txt"
 DONE = [Do("finish", {"success": True, "summary": "it is done"})]
 VENDORS: list[Any] = [anthropic.StandIn, openai.StandIn, google.StandIn]

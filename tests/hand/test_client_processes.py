@@ -141,3 +141,74 @@ def test_the_pid_behind_a_window(server: XServer) -> None:
         conn.sync()
         assert client_processes.pid_of(conn, window) == 0
         assert client_processes.pid_of(conn, 0x7FFFFF) == 0
+
+
+def started(server: XServer, *command: str, **variables: str) -> subprocess.Popen[bytes]:
+    """By a shell, as icons and menus start a program: not by us."""
+    env = {**server.env, **variables}
+    return subprocess.Popen(["sh", "-c", '"$@" & wait', "sh", *command], env=env, start_new_session=True)
+
+
+def ended(process: subprocess.Popen[bytes]) -> None:
+    for child in client_processes._descendants(process.pid):
+        subprocess.run(["kill", "-9", str(child)], check=False, stderr=subprocess.DEVNULL)
+    process.kill()
+    process.wait()
+
+
+def test_a_program_is_starting_until_it_is_old(server: XServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Connection.open(server.display) as conn:
+        newcomers = client_processes.Newcomers(conn)
+        assert not newcomers.starting()
+        monkeypatch.setattr(client_processes, "CONNECTING", 3600.0)
+        process = started(server, "sleep", "60")
+        try:
+            until(newcomers.starting)
+            monkeypatch.setattr(client_processes, "CONNECTING", 0.0)
+            until(lambda: not newcomers.starting())  # it never came to the display
+            monkeypatch.setattr(client_processes, "CONNECTING", 3600.0)
+            assert not client_processes.Newcomers(conn).starting()  # it was there before
+        finally:
+            ended(process)
+        until(lambda: not newcomers.starting())
+
+
+def test_a_client_without_a_window_is_starting_however_old(server: XServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_processes, "CONNECTING", 0.0)
+    with Connection.open(server.display) as conn:
+        newcomers = client_processes.Newcomers(conn)
+        process = started(server, "xdotool", "search", "--sync", "--name", "a window that never comes")
+        try:
+            assert until(newcomers.starting)
+        finally:
+            ended(process)
+
+
+@pytest.mark.parametrize("display", [":99999", "", "nonsense"])
+def test_what_starts_on_another_display_is_not_ours(
+    server: XServer, monkeypatch: pytest.MonkeyPatch, display: str
+) -> None:
+    monkeypatch.setattr(client_processes, "CONNECTING", 3600.0)
+    with Connection.open(server.display) as conn:
+        newcomers = client_processes.Newcomers(conn)
+        process = started(server, "sleep", "60", DISPLAY=display)
+        try:
+            until(lambda: any(client_processes._program(pid) == b"sleep" for pid in _of(process)))
+            assert not newcomers.starting()
+        finally:
+            ended(process)
+
+
+def _of(process: subprocess.Popen[bytes]) -> list[int]:
+    return client_processes._descendants(process.pid)
+
+
+def test_what_runs_in_a_terminal_is_the_terminals(
+    server: XServer, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_processes, "CONNECTING", 3600.0)
+    with Connection.open(server.display) as conn:
+        newcomers = client_processes.Newcomers(conn)
+        terminal.type(f"DISPLAY={server.display} sleep 60")
+        until(lambda: terminal.runs("sleep"))
+        assert not newcomers.starting()

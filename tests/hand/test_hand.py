@@ -115,6 +115,7 @@ class TestScreenshot:
             assert hand.screenshot(wish=PictureWish(max_edge=100), limits=False).width == 100
 
 
+@pytest.mark.slow
 def test_500_pictures_and_batches_leave_everything_as_it_was(display: XServer) -> None:
     with RawWindow(display), Hand(display.display) as hand:
         request = {"actions": [{"action": "click", "x": 5, "y": 5}], "settle": {"mode": "none"}}

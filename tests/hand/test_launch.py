@@ -466,6 +466,7 @@ def test_the_log_is_bounded(desk: Desk) -> None:
 # ---- what stays behind
 
 
+@pytest.mark.slow
 def test_launches_leave_nothing_behind(desk: Desk) -> None:
     desk.launch("first", command("--title", "first"))
     quit_application(desk.conn, app="first", display=desk.server.display)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import struct
 import subprocess
@@ -20,6 +21,8 @@ from deskhand.hand.hand import Hand
 from deskhand.hand.windows import list_windows
 from deskhand.hand.x11 import Connection, core
 from deskhand.testing import XServer
+
+pytestmark = pytest.mark.slow
 
 RED = b"\xff\x00\x00" * 90
 #: Far more than any of these needs: an outcome of "timeout" is a fault.
@@ -204,6 +207,31 @@ def test_a_pointer_that_stays_busy_ends_with_the_timeout(display: XServer) -> No
         assert answer["settle"] == "timeout"
         # Busy before: somebody else's, and no news.
         assert act(hand, {"action": "click", "x": 600, "y": 400})["settle"] == "settled"
+
+
+def test_a_program_that_a_click_starts_is_waited_for(openbox_display: XServer) -> None:
+    """As an icon or a menu's entry does: nothing on the screen tells that a window will come."""
+    with Hand(openbox_display.display) as hand, Connection.open(openbox_display.display) as other:
+        processes = []
+
+        def work() -> None:
+            until(lambda: pointer_at(other) == (300, 200))
+            tk = "import time; time.sleep(0.4); import tkinter; w = tkinter.Tk(); "
+            tk += "tkinter.Frame(w, bg='#ff0000', width=300, height=200).pack(); w.mainloop()"
+            command = ["sh", "-c", '"$@" & wait', "sh", "/usr/bin/python3", "-c", tk]
+            processes.append(subprocess.Popen(command, env=openbox_display.env, start_new_session=True))
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        try:
+            answer = act(hand, {"action": "click", "x": 300, "y": 200})
+            assert answer["settle"] == "settled"
+            assert RED in shown(hand)
+        finally:
+            worker.join()
+            for process in processes:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
 def windows_seen(hand: Hand, act_: Any) -> list[int]:

@@ -31,6 +31,8 @@ from tests.x_windows import command, make_entry
 pytest.importorskip("mcp")
 from mcp import Client, StdioServerParameters, types
 
+pytestmark = pytest.mark.slow
+
 LOOK: dict[str, Any] = {"actions": [{"action": "screenshot"}]}
 
 

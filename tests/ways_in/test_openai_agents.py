@@ -23,6 +23,8 @@ from openai.types.responses import ResponseComputerToolCall
 from agents import Agent, RunConfig, Runner, UserError
 from deskhand.openai_agents import DesktopComputer
 
+pytestmark = pytest.mark.slow
+
 
 def call(*actions: dict[str, Any], checks: tuple[dict[str, str], ...] = ()) -> list[Any]:
     return [

@@ -34,6 +34,8 @@ from pydantic_ai.models.test import TestModel
 
 from deskhand.pydantic_ai import Computer, ComputerToolset, keep_last_pictures
 
+pytestmark = pytest.mark.slow
+
 CLICK = {"action": "click", "x": 10, "y": 20}
 LOOK: tuple[str, dict[str, Any]] = ("computer_screenshot", {})
 

@@ -34,7 +34,10 @@ def outcome_of(answer: dict[str, Any], picture: bytes | None = None) -> Outcome:
         DeskhandError: What the hand raised beside the display, of the same kind and with the same ``sent``.
     """
     raise_error(answer)
-    return Outcome(answer, picture)
+    body = {name: value for name, value in answer.items() if name != "status"}
+    if "picture" in body:  # how many bytes came over the wire is no fact of the picture
+        body["picture"] = {name: value for name, value in body["picture"].items() if name != "bytes"}
+    return Outcome(body, picture)
 
 
 def raise_error(answer: dict[str, Any]) -> None:

@@ -189,6 +189,7 @@ class Guest(Backend):
         """Release what the session holds over there."""
         with contextlib.suppress(SetupError, BackendError, TimeoutError):  # the guest is gone, and what was held there
             async with asyncio.timeout(PATIENCE):
+                await self._install()
                 await self._request({"request": "release"})
 
     async def _end_hand(self) -> None:

@@ -167,7 +167,10 @@ class Performer:
     def hold_key(self, step: Step) -> Facts:
         target = self._keyboard_target()
         with self._sending():
-            return {**target, **self._display.keyboard.hold(step.chord, float(step.action.seconds), self._alive)}
+            facts = self._display.keyboard.hold(step.chord, float(step.action.seconds), self._alive)
+        if not self._alive():
+            raise ActionFailed("the client has gone away: the keys were let go early")
+        return {**target, **facts}
 
     def key_down(self, step: Step) -> Facts:
         target = self._keyboard_target()
@@ -213,6 +216,8 @@ class Performer:
         deadline = time.monotonic() + float(step.action.seconds)
         while time.monotonic() < deadline and self._alive():
             self._conn.wait(lambda: not self._alive(), min(0.5, max(0.0, deadline - time.monotonic())))
+        if time.monotonic() < deadline:
+            raise ActionFailed(f"the client has gone away before {step.action.seconds:g} s were over")
         return {}
 
     def wait_window(self, step: Step) -> Facts:

@@ -71,7 +71,7 @@ class _Stream:
         return answer(self._hand, request, self.caller.waits)
 
     def _line(self) -> Optional[bytes]:
-        """The next request; None when there is none. The last one may lack its newline."""
+        """The next request; None when there is none. One without its newline was cut off, and is none."""
         buffer = self.caller.buffer
         looked = 0
         while True:
@@ -86,9 +86,7 @@ class _Stream:
                 return None
             data = os.read(self._stdin, 1 << 16)
             if not data:
-                line = bytes(buffer)
-                buffer.clear()
-                return line if line.strip() else None
+                return None
             buffer += data
 
     def _write(self, reply: Reply) -> None:
