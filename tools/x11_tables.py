@@ -63,7 +63,8 @@ def keysyms() -> str:
     out = HEADER.format(
         title="Keysym names and the characters of legacy keysyms.", source="keysymdef.h and XF86keysym.h"
     )
-    out += "# One string each, split when first asked for: a literal of 2,600 entries costs more to compile than to parse.\n"
+    out += "# One string each, split when first asked for: a literal of 2,600 entries costs more to compile than to"
+    out += " parse.\n"
     out += 'NAMES = """\\\n' + "\n".join(f"{name} {value:x}" for name, value in names.items()) + '\n"""\n\n'
     out += (
         'CHARACTERS = """\\\n'

@@ -24,15 +24,18 @@ from deskhand.testing import XServer
 
 #: The distribution's Python, which an image has.
 PYTHON = "/usr/bin/python3"
-#: Passes its input on until the file is there; then it ends, and what comes is lost.
-_FILTER = """
-import os, sys
-while data := os.read(0, 1 << 16):
-    if os.path.exists(sys.argv[1]):
-        os.unlink(sys.argv[1])
-        break
+#: Runs a command and passes on what it says until the file is there; then it ends, and what comes is lost.
+_LOSES = """
+import os, subprocess, sys
+flag, *words = sys.argv[1:]
+command = subprocess.Popen(words, stdout=subprocess.PIPE)
+while data := os.read(command.stdout.fileno(), 1 << 16):
+    if os.path.exists(flag):
+        os.unlink(flag)
+        os._exit(1)
     while data:
         data = data[os.write(1, data):]
+sys.exit(command.wait())
 """
 
 
@@ -108,9 +111,7 @@ def sshd(directory: Path) -> Iterator[Transport]:
 
 def lossy(transport: Transport, flag: Path) -> Transport:
     """The same; once ``flag`` is there, the next thing said there never arrives here."""
-    script = f'"$@" | "{sys.executable}" -c "$FILTER" "$FLAG"'
-    shell = ("env", f"FILTER={_FILTER}", f"FLAG={flag}", "sh", "-c", script, "sh")
-    return replace(transport, prefix=(*shell, *transport.prefix))
+    return replace(transport, prefix=(sys.executable, "-c", _LOSES, str(flag), *transport.prefix))
 
 
 def counting(transport: Transport, log: Path) -> Transport:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-
 import pytest
 
 from deskhand import LocalDisplay, Memory
@@ -130,8 +129,6 @@ class TestGuestFunction(DesktopConformance):
             return guest, lambda: setattr(function, "lose", True)
 
         return make
-
-
 
 
 class TestMemory(BackendConformance):

@@ -1,4 +1,4 @@
-"""``Guest``: how many commands a batch takes, what cancelling does, and the words when the guest does not play along."""
+"""``Guest``: how many commands a batch takes, what cancelling does, and its words when something is wrong there."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from deskhand import BatchRefused, DeskhandError, DisplayLost, Finished, Guest, SetupError, Transport, transports
+from deskhand.backends import guest as guest_module
 from deskhand.backends import running
 from deskhand.testing import XServer
 from deskhand.testing.conformance import quick, run, until
@@ -49,9 +50,7 @@ class TestCommands:
         log = tmp_path / "log"
 
         async def work() -> None:
-            guest = Guest(
-                guests.counting(guests.bare(), log), display.display, python=guests.PYTHON, resident=True
-            )
+            guest = Guest(guests.counting(guests.bare(), log), display.display, python=guests.PYTHON, resident=True)
             for _ in range(3):
                 assert (await guest.act({**MOVE, "picture": True})).ok
             await guest.info()
@@ -143,7 +142,9 @@ class TestCancelling:
 
     def test_a_hand_that_does_not_end_is_ended(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(running, "PARTING", 0.2)
-        deaf = Transport("deaf", (sys.executable, "-c", "import signal, time\nsignal.signal(15, print)\ntime.sleep(60)"))
+        deaf = Transport(
+            "deaf", (sys.executable, "-c", "import signal, time\nsignal.signal(15, print)\ntime.sleep(60)")
+        )
 
         async def work() -> None:
             hand = await running.RunningHand.start(deaf, [])
@@ -210,6 +211,31 @@ class TestWhatGoesWrong:
         assert sum(b"move" in stdin for stdin in asked if len(stdin) < 1000) == 1
         assert asked[-1] == b'{"request": "release"}'
 
+    @pytest.mark.parametrize("resident", [False, True])
+    def test_an_answer_that_does_not_come(
+        self, display: XServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, resident: bool
+    ) -> None:
+        """The transport hangs: the batch has a deadline, and so has its end."""
+        monkeypatch.setattr(guest_module, "PATIENCE", 1.0)
+        monkeypatch.setattr(guest_module, "longest", lambda batch: 0.0)
+        monkeypatch.setattr(running, "PARTING", 0.2)
+        flag = tmp_path / "hang"
+        script = f'[ -e "{flag}" ] && exec sleep 60; exec "$@"'
+        transport = Transport("hanging", ("sh", "-c", script, "sh", *guests.bare().prefix))
+
+        async def work() -> None:
+            guest = Guest(transport, display.display, python=guests.PYTHON, resident=resident)
+            await guest._install()
+            flag.touch()
+            with pytest.raises(DisplayLost, match="none came within 1 s") as caught:
+                await guest.act(MOVE)
+            assert caught.value.sent == "unknown"
+            flag.unlink()
+            assert (await guest.act(MOVE)).ok
+            await guest.aclose()
+
+        run(work())
+
     def test_a_guest_that_forgot_the_hand_gets_it_again(self, display: XServer, tmp_path: Path) -> None:
         async def work() -> None:
             guest = Guest(guests.bare(), display.display, python=guests.PYTHON)
@@ -245,25 +271,29 @@ def test_a_directory_of_somebody_else_is_not_used(display: XServer, tmp_path: Pa
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
 
 
+WORDS = ["python3", "-c", "a b"]
+
+
 @pytest.mark.parametrize(
     ("transport", "command"),
     [
-        (transports.subprocess(), ["python3", "-c", "a b"]),
-        (transports.docker("box", "me"), ["docker", "exec", "--interactive", "--user", "me", "box", "python3", "-c", "a b"]),
-        (transports.podman("box"), ["podman", "exec", "--interactive", "box", "python3", "-c", "a b"]),
+        (transports.subprocess(), WORDS),
+        (transports.docker("box", "me"), ["docker", "exec", "--interactive", "--user", "me", "box", *WORDS]),
+        (transports.podman("box"), ["podman", "exec", "--interactive", "box", *WORDS]),
+        (transports.kubectl("pod"), ["kubectl", "exec", "--stdin", "pod", "--", *WORDS]),
         (
             transports.kubectl("pod", "space", "box"),
-            ["kubectl", "exec", "--stdin", "--namespace", "space", "--container", "box", "pod", "--"]
-            + ["python3", "-c", "a b"],
+            ["kubectl", "exec", "--stdin", "--namespace", "space", "--container", "box", "pod", "--", *WORDS],
         ),
-        (transports.ssh("me@host", ["-p", "2"]), ["ssh", "-T", "-o", "BatchMode=yes", "-p", "2", "--", "me@host"]
-         + ["python3 -c 'a b'"]),
-        (transports.bubblewrap(["--unshare-net"]), ["bwrap", "--unshare-net", "python3", "-c", "a b"]),
+        (
+            transports.ssh("me@host", ["-p", "2"]),
+            ["ssh", "-T", "-o", "BatchMode=yes", "-p", "2", "--", "me@host", "python3 -c 'a b'"],
+        ),
+        (transports.bubblewrap(["--unshare-net"]), ["bwrap", "--unshare-net", *WORDS]),
     ],
-    ids=lambda value: value.name if isinstance(value, Transport) else "",
-)  # fmt: skip
+)
 def test_the_command_of_a_transport(transport: Transport, command: list[str]) -> None:
-    assert transport.command(["python3", "-c", "a b"]) == command
+    assert transport.command(WORDS) == command
 
 
 @pytest.mark.parametrize("make", [transports.docker, transports.podman, transports.kubectl, transports.ssh])

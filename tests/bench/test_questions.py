@@ -153,13 +153,17 @@ def test_a_field_tells_wrong_from_right(tmp_path: Path) -> None:
 
     from deskhand.hand.hand import Hand
 
-    with xvfb() as server, window_manager(server), Hand(server.display) as hand:
-        with widget("Tk", hand, server.env, tmp_path) as field:
-            hand.act({"actions": [{"action": "type", "text": "words"}]})
-            assert field.comes_to("words")
-            field.clear()
-            hand.act({"actions": [{"action": "type", "text": "word"}]})
-            assert not field.comes_to("words")
+    with (
+        xvfb() as server,
+        window_manager(server),
+        Hand(server.display) as hand,
+        widget("Tk", hand, server.env, tmp_path) as field,
+    ):
+        hand.act({"actions": [{"action": "type", "text": "words"}]})
+        assert field.comes_to("words")
+        field.clear()
+        hand.act({"actions": [{"action": "type", "text": "word"}]})
+        assert not field.comes_to("words")
 
 
 @pytest.mark.slow

@@ -42,7 +42,8 @@ class Desk:
         with self.watching() as watch:
             act()
             last = Input(time.monotonic(), [window], more.pop("hover", False), more.pop("scroll", False))
-            return wait_until_settled(self.connection, self.pings, watch, last, timeout, **more)
+            strict = more.pop("strict", False)
+            return wait_until_settled(self.connection, self.pings, watch, last, timeout, strict)
 
     def press_a(self) -> None:
         xtest.fake_input(self.connection, xtest.KEY_PRESS, KEY_A)

@@ -23,7 +23,8 @@ SOURCES = str(Path(deskhand.__file__).parents[1])
 ENV = {"PYTHONPATH": SOURCES, **{name: value for name, value in os.environ.items() if name.startswith("COV")}}
 NOT_WAITED = {"settle": {"mode": "none"}}
 HERE = {"actions": [{"action": "cursor_position"}]}
-DOWN = {"actions": [{"action": "key_down", "keys": "shift"}], **NOT_WAITED}
+SHIFT_DOWN = {"action": "key_down", "keys": "shift"}
+DOWN = {"actions": [SHIFT_DOWN], **NOT_WAITED}
 HELD = [
     [{"action": "mouse_down", "x": 1, "y": 1}, {"action": "wait", "seconds": 50}],
     [{"action": "mouse_down", "x": 1, "y": 1}, {"action": "wait_window", "title": "no such", "timeout": 50}],
@@ -160,7 +161,7 @@ def test_the_one_shot_form_sees_that_nobody_reads(display: XServer) -> None:
     with RawWindow(display) as window, subprocess.Popen(words, stdin=-1, stdout=-1, stderr=-1, env=ENV) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(json.dumps({"actions": [DOWN["actions"][0], *HELD[0]], **NOT_WAITED}).encode())
+        process.stdin.write(json.dumps({"actions": [SHIFT_DOWN, *HELD[0]], **NOT_WAITED}).encode())
         process.stdin.close()
         assert window.conn.wait(lambda: window.received, 20)
         process.stdout.close()

@@ -105,9 +105,7 @@ class Memory(Backend):
             self._directory = None
 
     async def _run(self, batch: Envelope, prepared: Prepared) -> Outcome:
-        results: list[dict[str, Any]] = [
-            {"action": step.action.action, "status": "skipped"} for step in prepared.steps
-        ]
+        results: list[dict[str, Any]] = [{"action": step.action.action, "status": "skipped"} for step in prepared.steps]
         region, wish, sent, released = prepared.region, prepared.batch.picture, False, []
         for step, asked, result in zip(prepared.steps, batch["actions"], results, strict=True):
             await asyncio.sleep(0)  # where a batch can be cancelled
@@ -162,4 +160,10 @@ class Memory(Backend):
                 entry = f"[Desktop Entry]\nType=Application\nName={words}\nExec=true\n"
                 (folder / f"{id}.desktop").write_text(entry, "utf-8")
         home = self._directory.name
-        return {"HOME": home, "XDG_DATA_HOME": home, "XDG_DATA_DIRS": home, "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+        return {
+            "HOME": home,
+            "XDG_DATA_HOME": home,
+            "XDG_DATA_DIRS": home,
+            "PATH": "/usr/bin:/bin",
+            "LC_ALL": "C.UTF-8",
+        }

@@ -108,7 +108,7 @@ class PretendDesktop:
         data = b"".join(row[0][4 * x0 : 4 * x1] for row in rows[y0:y1])
         return Capture(data, (x0, y0, x1, y1), self.size, _LAYOUT, time.monotonic(), self.pointer)
 
-    # -- the actions ----------------------------------------------------------------------------------------------------
+    # -- the actions ------------------------------------------------------------------------------------------------
 
     def _point(self, step: Step) -> Facts:
         if step.point is not None:
