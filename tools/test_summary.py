@@ -52,6 +52,11 @@ def main() -> int:
         if status == 0 and not (results / report).exists():
             continue  # said above that it was skipped
         counts = count_tests(results / report)
+        again = results / report.replace(".xml", "-again.xml")
+        if again.exists():
+            still = count_tests(again)[1]
+            print(f"{counts[1] - still} of {counts[1]} tests that failed beside others passed alone")
+            counts = counts[0] + counts[1] - still, still, counts[2]
         passed, failed, skipped = passed + counts[0], failed + counts[1], skipped + counts[2]
         if status != 0 and counts[1] == 0:
             failed += 1  # it ended early, or found no test

@@ -90,13 +90,14 @@ class TestGuestBubblewrapResident(Sandboxed):
     resident = True
 
 
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Transport]:
+    with guests.sshd(tmp_path_factory.mktemp("sshd")) as transport:
+        yield transport
+
+
 class Remote(GuestConformance):
     python = "python3"
-
-    @pytest.fixture(scope="class")
-    def host(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Transport]:
-        with guests.sshd(tmp_path_factory.mktemp("sshd")) as transport:
-            yield transport
 
     @pytest.fixture
     def way(self, host: Transport) -> Way:

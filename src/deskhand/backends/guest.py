@@ -191,6 +191,8 @@ class Guest(Backend):
             async with asyncio.timeout(PATIENCE):
                 await self._install()
                 await self._request({"request": "release"})
+            return
+        await self._end_hand()
 
     async def _end_hand(self) -> None:
         hand, self._hand = self._hand, None

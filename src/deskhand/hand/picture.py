@@ -12,6 +12,8 @@ FORMATS = ("png", "jpeg", "webp")
 #: The long edge, in pixels, that a picture never exceeds, and its bytes: what the models' vendors take.
 MAX_EDGE = 2576
 MAX_BYTES = 3_750_000
+#: From this many bytes on a thread is worth its start.
+BESIDE = 1 << 20
 
 
 class Picture(NamedTuple):
@@ -58,11 +60,9 @@ def make_picture(
 
     The hash is over the RGB of the whole capture, before any scaling: equal screens give equal hashes.
     """
-    import hashlib  # slow to import, and only pictures need it
-
     rgb = taken.rgb()
     width, height = taken.width, taken.height
-    digest = hashlib.sha1(rgb, usedforsecurity=False).hexdigest()
+    digest = _Digest(rgb)
     new_width, new_height = pixels.fit(width, height, max_edge) if max_edge else (width, height)
     while True:
         scaled = rgb
@@ -82,12 +82,38 @@ def make_picture(
         round(new_width / width, 6),
         sequence,
         taken.time,
-        digest,
+        digest.value(),
         pixels.is_blank(rgb),
         taken.region,
         taken.cursor,
         taken.screen,
     )
+
+
+class _Digest:
+    """SHA-1 in hexadecimal, worked out beside the encoding: with a fast deflate it takes as long as that."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._value = ""
+        self._thread: Optional[Any] = None
+        if len(data) >= BESIDE and accelerators.fast():
+            import threading  # the one-file form, which has no fast deflate, does without
+
+            self._thread = threading.Thread(target=self._work, name="digest")
+            self._thread.start()
+
+    def value(self) -> str:
+        if self._thread is not None:
+            self._thread.join()
+        else:
+            self._work()
+        return self._value
+
+    def _work(self) -> None:
+        import hashlib  # slow to import, and only pictures need it
+
+        self._value = hashlib.sha1(self._data, usedforsecurity=False).hexdigest()
 
 
 def check_format(format: str) -> None:

@@ -69,6 +69,7 @@ class FixtureWindow:
         self._map_events = extension.first_event
         both = _NEW_KEYBOARD_NOTIFY | _MAP_NOTIFY
         conn.send(extension.major, 1, struct.pack("=6H", _CORE_KEYBOARD, both, 0, both, 0, 0))  # XkbSelectEvents
+        core.select_input(conn, conn.root, core.PROPERTY_CHANGE)
         size = core.get_geometry(conn, conn.root)
         self._size = (size.width, size.height)
         self._window = core.create_window(
@@ -131,9 +132,17 @@ class FixtureWindow:
                 self._answer(event)
             self._exposed = self._exposed or kind == _EXPOSE
             self._focused = self._focused or kind == _FOCUS_IN
-        if self._exposed and self._focused and not self._told:
+        if not self._told and self._exposed and self._focused and self._is_active():
             self._told = True
             _say(**{"is": "shown"})
+
+    def _is_active(self) -> bool:
+        """A window manager says so after it has given the focus (EWMH, _NET_ACTIVE_WINDOW)."""
+        conn = self._conn
+        if not core.get_property(conn, conn.root, conn.atom("_NET_SUPPORTING_WM_CHECK")).value:
+            return True
+        active = core.get_property(conn, conn.root, conn.atom("_NET_ACTIVE_WINDOW"), core.ATOM_WINDOW).cardinals()
+        return active[:1] == [self._window]
 
     def _answer(self, event: Event) -> None:
         values = [event[f"data{number}"] for number in range(5)]
