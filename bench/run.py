@@ -44,11 +44,16 @@ def run(
         found = {"machine": machine(), "answers": [one.as_dict() for one in answers]}
         if json_file is not None:  # after each: a long run that is stopped has said what it knows
             json_file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    publish(answers, machine(), chart_file, page_file)
+    return failed
+
+
+def publish(answers: Sequence[Answer], on: dict[str, Any], chart_file: Path | None, page_file: Path | None) -> None:
+    """Draw the chart and write the page."""
     if chart_file is not None and answers:
         draw(answers, chart_file)
     if page_file is not None and answers:
-        page_file.write_text(page(answers, machine()), encoding="utf-8")
-    return failed
+        page_file.write_text(page(answers, on), encoding="utf-8")
 
 
 def read(json_file: Path) -> tuple[list[Answer], dict[str, Any]]:
@@ -89,10 +94,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", dest="json_file")
     parser.add_argument("--chart", type=Path, metavar="FILE.png", dest="chart_file")
     parser.add_argument("--page", type=Path, metavar="FILE.md", dest="page_file", help="the page of the docs")
+    parser.add_argument(
+        "--from", type=Path, nargs="+", metavar="FILE", dest="earlier", help="ask nothing: use what these runs found"
+    )
     given = parser.parse_args(arguments)
     unknown = [name for name in given.questions if name not in QUESTIONS]
     if unknown:
         parser.error(f"there is no question {unknown[0]!r}: choose from {', '.join(QUESTIONS)}")
     if given.rounds < 1:
         parser.error("--rounds must be 1 or more")
+    if given.earlier:
+        runs = [read(file) for file in given.earlier]
+        answers = [answer for found, _machine in runs for answer in found]
+        publish(answers, runs[-1][1], given.chart_file, given.page_file)
+        return 0
     return run(given.questions, given.rounds, given.json_file, given.chart_file, given.page_file)

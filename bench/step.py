@@ -42,6 +42,8 @@ WARM_UP = "warm-up"
 #: These never end or were made for the recorder.
 LEFT_OUT = ("ff-spin-type", "ff-throb-type")
 SLOW = (*SLOW_KINDS, "xt-pause", "ff-img1500")
+#: Not among the kinds of the recorded traces.
+ADDED = ("th-new", "mp-replace", "xt-pause", "ff-ctrlO", "ff-img1500")
 #: Where the panel shows the time: tiles of these rows from this column on.
 CLOCK_ROWS, CLOCK_COLUMN = 4, 148
 #: What a stock XFCE has on and a desktop of ours has off: channel, property, type, value.
@@ -183,7 +185,12 @@ def _tell(answer: Answer, tries: Mapping[str, Mapping[str, Tries]]) -> None:
     for kind, sides in tries.items():
         taken = {name: tried.seconds for name, tried in sides.items() if tried.seconds}
         answer.add(kind, taken, {name: tried.cosmetic for name, tried in sides.items()})
-    for pool, left_out in (("all kinds", ()), ("without loads, scrolling, slow commands", SLOW)):
+    pools = (
+        ("all kinds", ()),
+        ("the kinds of the recorded traces", ADDED),
+        ("without loads, scrolling, slow commands", SLOW),
+    )
+    for pool, left_out in pools:
         kinds = [sides for kind, sides in tries.items() if kind not in left_out]
         names = list(dict.fromkeys(name for sides in kinds for name in sides))
         ours = 0.0

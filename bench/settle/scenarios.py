@@ -183,6 +183,8 @@ def _submenu(hand: Hand, _address: str) -> Ready:
 def _home_icon(hand: Hand, _address: str) -> Ready:
     """Return on the desktop's selected icon, which starts Thunar or has it open a window."""
     tidy(hand)
+    with contextlib.suppress(DeskhandError):  # it would ask whether to save what other kinds have typed
+        _prepare(hand, {"action": "quit", "app": "mousepad", "force": True})
     for window in hand.windows():
         if window["type"] not in ("desktop", "dock"):
             _prepare(hand, {"action": "close", "window": window["id"]})

@@ -15,7 +15,7 @@ from deskhand import BatchRefused, DeskhandError, DisplayLost, Finished, Guest, 
 from deskhand.backends import guest as guest_module
 from deskhand.backends import running
 from deskhand.testing import XServer
-from deskhand.testing.conformance import quick, run, until
+from deskhand.testing.batches import quick, run, until
 from deskhand.testing.received import fixture_window, pressed
 from tests.backends import guests
 
@@ -231,6 +231,7 @@ class TestWhatGoesWrong:
                 await guest.act(MOVE)
             assert caught.value.sent == "unknown"
             flag.unlink()
+            monkeypatch.undo()
             assert (await guest.act(MOVE)).ok
             await guest.aclose()
 

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from deskhand import BatchRefused, DisplayLost, Memory, Outcome, Session
-from deskhand.testing.conformance import quick, run
+from deskhand.testing.batches import quick, run
 from deskhand.tools import ComputerTools
 
 

@@ -98,7 +98,8 @@ def test_what_reads_a_pipe_does_not_wait_for_us(terminal: Terminal) -> None:
 def test_other_processes_are_no_terminals() -> None:
     process = subprocess.Popen(["sh", "-c", "sleep 60; true"], start_new_session=True)
     try:
-        until(lambda: client_processes._children(process.pid))
+        # Between fork and exec a child is one more process of the same program.
+        until(lambda: [client_processes._program(one) for one in client_processes._children(process.pid)] == [b"sleep"])
         assert not client_processes.is_terminal(process.pid)
         assert not client_processes.command_running(process.pid, BEFORE)
         assert not client_processes.has_content_processes(process.pid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from deskhand.hand import accelerators
 from deskhand.hand.errors import Unsupported
 from deskhand.hand.picture import MAX_BYTES, MAX_EDGE, check_format, make_picture
 from deskhand.hand.pixels import Layout
-from deskhand.hand.screen import Capture, Screen
+from deskhand.hand.screen import STRIP, Capture, Screen
 from deskhand.hand.x11 import Connection
 from deskhand.testing import XServer
 
@@ -65,6 +66,34 @@ def test_hash_and_blank(display: XServer) -> None:
         three = make_picture(screen.capture(), 3)
         assert three.hash != one.hash
         assert three.blank is False
+
+
+def test_strips_of_one_colour_each_are_not_blank(accelerated: bool) -> None:
+    halves = b"\1\2\3\0" * (50 * STRIP) + b"\4\2\3\0" * (50 * STRIP)
+    picture = make_picture(capture_of(50, 2 * STRIP, halves), 1)
+    assert picture.blank is False
+    assert decode(picture.content)[2] == b"\3\2\1" * (50 * STRIP) + b"\3\2\4" * (50 * STRIP)
+    assert make_picture(capture_of(50, 2 * STRIP, halves[: len(halves) // 2] * 2), 1).blank is True
+
+
+@pytest.mark.parametrize("height", [1, STRIP - 1, STRIP, STRIP + 1, 3 * STRIP])
+@pytest.mark.parametrize("layout", [BGRX, Layout(2, 32, False, (0xF800, 0x7E0, 0x1F))])
+def test_strips_are_the_whole(accelerated: bool, height: int, layout: Layout) -> None:
+    taken = capture_of(33, height, os.urandom(layout.stride(33) * height))._replace(layout=layout)
+    assert b"".join(taken.strips()) == taken.rgb()
+    picture = make_picture(taken, 1)
+    assert decode(picture.content) == (33, height, taken.rgb())
+    assert picture.hash == hashlib.sha1(taken.rgb()).hexdigest()
+
+
+def test_a_drawn_cursor_is_in_the_strips(display: XServer) -> None:
+    with Connection.open(display.display) as connection:
+        screen = Screen(connection)
+        with_it, without = make_picture(screen.capture(cursor=True), 1), make_picture(screen.capture(), 2)
+        if screen.capture(cursor=True).drawn is None:
+            pytest.skip("this server shows no cursor")
+        assert decode(with_it.content)[2] == screen.capture(cursor=True).rgb()
+        assert with_it.hash != without.hash or with_it.blank
 
 
 def test_the_same_pixels_with_and_without_accelerators() -> None:

@@ -6,31 +6,22 @@ Everything here is optional and imported at first use; the hand gives the same p
 from __future__ import annotations
 
 import zlib
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 _UNKNOWN: Any = object()
 _isal: Any = _UNKNOWN
 _pillow: Any = _UNKNOWN
 
 
-def deflate() -> Callable[[bytes], bytes]:
-    """A zlib-format compressor, fast rather than small: isal's igzip, else zlib level 1."""
+def deflate() -> Any:
+    """A zlib compressor (``compress``, ``flush``), fast rather than small: isal's igzip, else zlib level 1."""
     global _isal
     if _isal is _UNKNOWN:
         try:
             from isal import isal_zlib as _isal
         except ImportError:
             _isal = None
-    if _isal is not None:
-        isal = _isal
-        return lambda data: bytes(isal.compress(data, 1))
-    return lambda data: zlib.compress(data, 1)
-
-
-def fast() -> bool:
-    """Whether ``deflate`` is faster than the standard library's."""
-    deflate()
-    return _isal is not None
+    return (zlib if _isal is None else _isal).compressobj(1)
 
 
 def pillow() -> Optional[Any]:

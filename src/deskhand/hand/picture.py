@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Set, Tuple
 
 from . import accelerators, pixels, png
 from .errors import Unsupported
@@ -12,8 +12,6 @@ FORMATS = ("png", "jpeg", "webp")
 #: The long edge, in pixels, that a picture never exceeds, and its bytes: what the models' vendors take.
 MAX_EDGE = 2576
 MAX_BYTES = 3_750_000
-#: From this many bytes on a thread is worth its start.
-BESIDE = 1 << 20
 
 
 class Picture(NamedTuple):
@@ -60,60 +58,55 @@ def make_picture(
 
     The hash is over the RGB of the whole capture, before any scaling: equal screens give equal hashes.
     """
-    rgb = taken.rgb()
     width, height = taken.width, taken.height
-    digest = _Digest(rgb)
-    new_width, new_height = pixels.fit(width, height, max_edge) if max_edge else (width, height)
-    while True:
-        scaled = rgb
-        if (new_width, new_height) != (width, height):
-            scaled = pixels.shrink(rgb, width, height, new_width, new_height)
-        content = _encode(scaled, new_width, new_height, format)
-        if not max_bytes or len(content) <= max_bytes or max(new_width, new_height) <= 64:
-            break
-        # Bytes grow about as the area does; a little more is taken off so that few rounds are needed.
-        shrunk = int(max(new_width, new_height) * min(0.9, (max_bytes / len(content)) ** 0.5 * 0.97))
-        new_width, new_height = pixels.fit(width, height, max(64, shrunk))
+    size = pixels.fit(width, height, max_edge) if max_edge else (width, height)
+    rgb = b""
+    if format == "png" and size == (width, height):
+        content, digest, blank = _encode_while_read(taken)
+    else:
+        import hashlib  # slow to import, and only pictures need it
+
+        rgb, content = taken.rgb(), b""
+        digest, blank = hashlib.sha1(rgb, usedforsecurity=False).hexdigest(), pixels.is_blank(rgb)
+    while not content or (max_bytes and len(content) > max_bytes and max(size) > 64):
+        if content:
+            # Bytes grow about as the area does; a little more is taken off so that few rounds are needed.
+            shrunk = int(max(size) * min(0.9, ((max_bytes or 1) / len(content)) ** 0.5 * 0.97))
+            size = pixels.fit(width, height, max(64, shrunk))
+        rgb = rgb or taken.rgb()
+        scaled = rgb if size == (width, height) else pixels.shrink(rgb, width, height, *size)
+        content = _encode(scaled, *size, format)
     return Picture(
         content,
         format,
-        new_width,
-        new_height,
-        round(new_width / width, 6),
+        *size,
+        round(size[0] / width, 6),
         sequence,
         taken.time,
-        digest.value(),
-        pixels.is_blank(rgb),
+        digest,
+        blank,
         taken.region,
         taken.cursor,
         taken.screen,
     )
 
 
-class _Digest:
-    """SHA-1 in hexadecimal, worked out beside the encoding: with a fast deflate it takes as long as that."""
+def _encode_while_read(taken: Capture) -> Tuple[bytes, str, bool]:
+    """The PNG, the hash, and whether it is all one colour: everything that is done to a few rows before the next."""
+    import hashlib
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._value = ""
-        self._thread: Optional[Any] = None
-        if len(data) >= BESIDE and accelerators.fast():
-            import threading  # the one-file form, which has no fast deflate, does without
+    digest = hashlib.sha1(usedforsecurity=False)
+    colours: Set[Optional[bytes]] = set()
 
-            self._thread = threading.Thread(target=self._work, name="digest")
-            self._thread.start()
+    def strips() -> Iterator[bytes]:
+        for strip in taken.strips():
+            digest.update(strip)
+            if len(colours) < 2:
+                colours.add(strip[:3] if pixels.is_blank(strip) else None)
+            yield strip
 
-    def value(self) -> str:
-        if self._thread is not None:
-            self._thread.join()
-        else:
-            self._work()
-        return self._value
-
-    def _work(self) -> None:
-        import hashlib  # slow to import, and only pictures need it
-
-        self._value = hashlib.sha1(self._data, usedforsecurity=False).hexdigest()
+    content = png.encode_strips(strips(), taken.width, taken.height)
+    return content, digest.hexdigest(), len(colours) == 1 and None not in colours
 
 
 def check_format(format: str) -> None:
