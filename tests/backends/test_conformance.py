@@ -18,6 +18,7 @@ from tests.backends import guests
 Way = Callable[[XServer], Transport]
 
 
+@pytest.mark.slow
 class TestLocalDisplay(DesktopConformance):
     @pytest.fixture
     def make_backend(self) -> MakeBackend:
@@ -59,7 +60,7 @@ class TestGuestSubprocess(GuestConformance):
     pass
 
 
-@pytest.mark.slow
+@pytest.mark.long
 class TestGuestPython39(GuestConformance):
     @pytest.fixture(autouse=True)
     def old_python(self) -> None:
@@ -85,7 +86,7 @@ class TestGuestBubblewrap(Sandboxed):
     pass
 
 
-@pytest.mark.slow
+@pytest.mark.long
 class TestGuestBubblewrapResident(Sandboxed):
     resident = True
 
@@ -109,12 +110,12 @@ class TestGuestSsh(Remote):
     pass
 
 
-@pytest.mark.slow
+@pytest.mark.long
 class TestGuestSshResident(Remote):
     resident = True
 
 
-@pytest.mark.slow
+@pytest.mark.long
 class TestGuestFunction(DesktopConformance):
     """The way is a function of the caller's."""
 
