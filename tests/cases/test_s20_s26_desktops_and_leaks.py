@@ -52,7 +52,7 @@ def children(pid: int) -> set[int]:
 
 
 class Counts:
-    """What must be the same before and after."""
+    """What must not grow from before to after."""
 
     def __init__(self, server: XServer) -> None:
         self.server = server
@@ -70,9 +70,14 @@ class Counts:
     def stay(self) -> None:
         """What ends by itself when its window has gone is given a while."""
         deadline = time.monotonic() + 10
-        while self.now() != self.before and time.monotonic() < deadline:
+        while self.grown() and time.monotonic() < deadline:
             time.sleep(0.05)  # processes of other sessions end without telling us
-        assert self.now() == self.before
+        assert not self.grown()
+
+    def grown(self) -> dict[str, tuple[int, int]]:
+        """What there is more of than before: name to (before, now)."""
+        now = self.now()
+        return {name: (count, now[name]) for name, count in self.before.items() if now[name] > count}
 
 
 # ---- S26: connections
