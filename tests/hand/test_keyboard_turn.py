@@ -70,7 +70,7 @@ def test_two_texts_with_borrowed_characters_at_once(openbox_display: XServer, gt
         subprocess.Popen(command, stdin=pipe, stdout=pipe, env={**openbox_display.env, "PYTHONPATH": SOURCES})
         for _ in texts
     ]
-    for process, text in zip(processes, texts, strict=True):
+    for process, text in zip(processes, texts):  # noqa: B905 - Python 3.9 has no strict
         assert process.stdin is not None
         process.stdin.write(json.dumps({"actions": [{"action": "type", "text": text}]}).encode())
         process.stdin.close()
