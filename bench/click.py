@@ -15,7 +15,8 @@ from deskhand.hand.display import Display
 from deskhand.hand.hand import Hand
 from deskhand.testing import window_manager, xvfb
 
-CLICK_WORDS, KEY_WORDS = "a click", "a key"
+CLICK_WORDS = "a click; ours is pressed for 8 ms of server time, the bindings for none"
+KEY_WORDS = "a key; the same"
 PYAUTOGUI = """
 import sys, types
 sys.modules["mouseinfo"] = types.ModuleType("mouseinfo")  # it wants Tk, and nothing here wants it

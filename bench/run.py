@@ -95,7 +95,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--chart", type=Path, metavar="FILE.png", dest="chart_file")
     parser.add_argument("--page", type=Path, metavar="FILE.md", dest="page_file", help="the page of the docs")
     parser.add_argument(
-        "--from", type=Path, nargs="+", metavar="FILE", dest="earlier", help="ask nothing: use what these runs found"
+        "--from",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        dest="earlier",
+        help="ask nothing: use what these runs found last",
     )
     given = parser.parse_args(arguments)
     unknown = [name for name in given.questions if name not in QUESTIONS]
@@ -105,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--rounds must be 1 or more")
     if given.earlier:
         runs = [read(file) for file in given.earlier]
-        answers = [answer for found, _machine in runs for answer in found]
-        publish(answers, runs[-1][1], given.chart_file, given.page_file)
+        newest = {answer.question: answer for found, _machine in runs for answer in found}
+        publish(list(newest.values()), runs[-1][1], given.chart_file, given.page_file)
         return 0
     return run(given.questions, given.rounds, given.json_file, given.chart_file, given.page_file)

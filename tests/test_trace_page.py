@@ -20,6 +20,8 @@ from PIL import Image
 
 from deskhand.trace import TraceRecorder, write_page
 
+pytestmark = pytest.mark.slow
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 SWITCHES = (
     "--headless --no-sandbox --disable-gpu --disable-background-networking --disable-component-update --no-first-run "

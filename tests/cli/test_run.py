@@ -19,6 +19,8 @@ from deskhand.testing import XServer
 from tests.commands import deskhand, environment, start
 from tests.probes import pressed
 
+pytestmark = pytest.mark.slow
+
 WAIT = {"actions": [{"action": "wait", "seconds": 0}], "picture": True}
 FAILS = {"actions": [{"action": "wait_window", "title": "no such", "timeout": 0.1}, {"action": "click"}]}
 

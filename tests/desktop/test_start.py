@@ -22,6 +22,8 @@ from deskhand.hand.x11 import Connection, core
 
 from .conftest import Start, fake, nothing_left_of, run_on, wait_for
 
+pytestmark = pytest.mark.slow
+
 
 def connect(desktop: DesktopState) -> Connection:
     return Connection.open(desktop.display, desktop.xauthority)

@@ -19,6 +19,8 @@ from deskhand.hand.state import find_desktop, launched, process_start_time, reco
 
 from .conftest import Start, fake, is_dead_socket, nothing_left_of, run_as, run_on, wait_for
 
+pytestmark = pytest.mark.slow
+
 #: An account that every system has; a session bus asks for one.
 NOBODY = pwd.getpwnam("nobody").pw_uid
 #: A user number that no account has: what an ordinary user can do is tried with it.

@@ -17,6 +17,8 @@ from deskhand.hand.held import Ledger
 from deskhand.hand.x11 import Connection, core
 from deskhand.testing import XServer, xvfb
 
+pytestmark = pytest.mark.slow
+
 NO_WAIT = {"mode": "none"}
 HERE = {"action": "cursor_position"}
 MOVE = {"action": "move", "x": 5, "y": 5}

@@ -17,6 +17,8 @@ from deskhand.vendors.running import run_turn
 from tests.vendors.examples import SCREEN, VENDORS
 from tests.vendors.outcomes import PretendSession
 
+pytestmark = pytest.mark.slow
+
 numbers = st.one_of(st.integers(-(10**12), 10**12), st.floats(), st.sampled_from([0, 1, 5, 100]))
 scalars = st.one_of(st.none(), st.booleans(), numbers, st.text(max_size=12), st.sampled_from(["up", "ctrl+a", "left"]))
 json_values = st.recursive(
