@@ -261,7 +261,7 @@ def _run(job: Job, display: str, home: Path, directory: Path, max_actions: int |
 
 def _tell_page(directory: Path) -> None:
     if (directory / "index.html").exists():
-        print(f"trace: {directory / 'index.html'}", flush=True)
+        print(f"trace: {(directory / 'index.html').resolve()}", flush=True)
 
 
 async def _run_session(
