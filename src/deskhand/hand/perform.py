@@ -215,7 +215,8 @@ class Performer:
         """Sleep, while events are read; a client that goes away ends it."""
         deadline = time.monotonic() + float(step.action.seconds)
         while time.monotonic() < deadline and self._alive():
-            self._conn.wait(lambda: not self._alive(), min(0.5, max(0.0, deadline - time.monotonic())))
+            # Well within the time a cancelled batch is given to end by itself.
+            self._conn.wait(lambda: not self._alive(), min(0.1, max(0.0, deadline - time.monotonic())))
         if time.monotonic() < deadline:
             raise ActionFailed(f"the client has gone away before {step.action.seconds:g} s were over")
         return {}
