@@ -17,7 +17,13 @@ ROW, GAP, HEAD = 22, 10, 40
 LEAST, MOST = 0.05, 50.0
 OURS, GOOD, BAD, PLAIN, INK, GRID = "#1f5fa8", "#4c9a5b", "#c4483c", "#8a94a3", "#222222", "#dddddd"
 #: A pool, where a question has one, stands for its kinds, which fill a table.
-POOLS = ("all kinds", "the kinds of the recorded traces", "without loads, scrolling, slow commands")
+POOLS = (
+    "all kinds",
+    "the kinds of the recorded traces",
+    "without loads, scrolling, slow commands",
+    "all fields, ASCII",
+    "all fields, mixed",
+)
 
 
 def draw(answers: Sequence[Answer], path: Path) -> None:

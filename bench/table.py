@@ -11,15 +11,17 @@ HEAD = """\
 # Benchmarks
 
 Made by `deskhand bench --page docs/benchmarks.md`. Each question was asked of every side in turns, in one run, on the
-same displays. Figures are how many times as long as ours the others take (1.00 is ours); where a result can be right or
-wrong, the tries that were right stand behind.
+same displays; what was asked in another run is not to be compared with it. Figures are how many times as long as ours
+the others take (1.00 is ours); where a result can be right or wrong, the tries that were right stand behind.
+
+![Ratios](benchmarks.png)
 """
 
 
 def page(answers: Sequence[Answer], machine: Mapping[str, Any]) -> str:
     """Markdown for all answers."""
     facts = ", ".join(f"{name} {value}" for name, value in machine.items() if name != "load before and after")
-    parts = [HEAD, f"Machine: {facts}."]
+    parts = [HEAD.rstrip(), f"Machine: {facts}."]
     for answer in answers:
         parts.append(f"## {answer.question}: {answer.words}")
         if answer.rows:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.click import MODAL, PYAUTOGUI, PYNPUT
-from bench.sides import PEERS_PYTHON, Answer, HeldPeer, NotInstalled, in_turns, program, timed
+from bench.sides import PEERS_PYTHON, Answer, HeldPeer, NotInstalled, Row, in_turns, program, timed
 from bench.widgets import KINDS, Widget, widget
 from deskhand.hand.hand import Hand
 from deskhand.testing import window_manager, xvfb
@@ -46,7 +46,22 @@ def ask(rounds: int, kinds: tuple[str, ...] = KINDS, loads: tuple[bool, ...] = (
                                 _ask(answer, case, hand, server.env, field, text, max(1, rounds // 3), peers)
             except NotInstalled:
                 answer.missing(kind)
+    pool(answer)
     return answer
+
+
+def pool(answer: Answer) -> None:
+    """Rows over all fields and loads: means, and how many tries were exact."""
+    for name in TEXTS:
+        rows = [row for row in answer.rows if f", {name}, " in row.case]
+        ours = 0.0
+        for side in dict.fromkeys(row.side for row in rows):
+            found = [row for row in rows if row.side == side]
+            tries = sum(row.tries for row in found)
+            mean = sum(row.seconds * row.tries for row in found) / tries
+            ours = ours or mean
+            right = sum(row.right or 0 for row in found)
+            answer.rows.append(Row(f"all fields, {name}", side, mean, round(mean / ours, 2), tries, right))
 
 
 def _ask(

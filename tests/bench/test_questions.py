@@ -146,7 +146,8 @@ def test_text_is_read_back_from_the_field(kind: str) -> None:
     if any("is not installed" in note and kind in note for note in answer.notes):
         pytest.skip(answer.notes[0])
     ours = [row for row in answer.rows if row.side == "ours"]
-    assert [row.case for row in ours] == [f"{kind}, ASCII, idle", f"{kind}, mixed, idle"]
+    cases = [f"{kind}, ASCII, idle", f"{kind}, mixed, idle", "all fields, ASCII", "all fields, mixed"]
+    assert [row.case for row in ours] == cases
     assert ours[0].right == 1
 
 
@@ -179,12 +180,16 @@ def test_a_launch_is_compared() -> None:
 
 @pytest.mark.long
 def test_steps_are_compared() -> None:
-    """A command that takes 0.7 s: the fixed ways and ours wait for it, a picture at once does not."""
-    answer = step.ask(1, kinds=("mp-type", "xt-slow"))
+    """Two menus and a command that takes 0.7 s: ours and the fixed ways are right in all, a picture at once is not.
+
+    Ours once got 2 of 3 on a loaded machine, and the cause is not known: do not take the menus out to make it pass.
+    """
+    answer = step.ask(1, kinds=("apps-menu", "mp-altf", "xt-slow"))
     assert answer.notes == []
-    right = {row.side: row.right for row in answer.rows if row.case == "xt-slow"}
-    assert right == {step.OURS: 1, step.HARBOR: 1, step.REFERENCE: 1, step.AT_ONCE: 0}
-    assert [row.tries for row in answer.rows if row.case == "all kinds"] == [2, 2, 2, 2]
+    rows = {row.side: row for row in answer.rows if row.case == "all kinds"}
+    assert [row.tries for row in rows.values()] == [3, 3, 3, 3]
+    assert [rows[side].right for side in (step.OURS, step.HARBOR, step.REFERENCE)] == [3, 3, 3]
+    assert rows[step.AT_ONCE].right < 3
 
 
 def test_kinds_that_are_left_out_exist() -> None:
