@@ -118,7 +118,6 @@ def test_a_window_is_seen_and_has_the_focus(request: pytest.FixtureRequest, wher
 def test_a_slow_window_is_waited_for(desk: Desk) -> None:
     answer = desk.launch("slow", command("--title", "late", "--delay", "3"))
     assert answer["window"]["title"] == "late"
-    assert answer["elapsed_ms"] >= 3000
 
 
 def test_a_process_that_forks_and_leaves_is_followed(desk: Desk) -> None:

@@ -98,12 +98,6 @@ def clear_leftovers(leftovers: list[Leftover]) -> list[str]:
     return removed
 
 
-def server_files(number: int) -> list[str]:
-    """The lock file and the socket of a display, those that are there."""
-    paths = (f"{LOCK_DIRECTORY}/.X{number}-lock", f"{SOCKET_DIRECTORY}/X{number}")
-    return [path for path in paths if os.path.lexists(path)]
-
-
 def make_socket_directories() -> None:
     """As root, make the directories of X11 and ICE sockets as X servers and session managers want them, root's own."""
     for path in (SOCKET_DIRECTORY, ICE_DIRECTORY):

@@ -79,7 +79,7 @@ class Ledger:
 
     @contextlib.contextmanager
     def covering(self, codes: Iterable[Tuple[str, int]]) -> Iterator[None]:
-        """Everything in ``codes`` may be pressed inside; what is still down at the end is released."""
+        """Everything in ``codes`` may be pressed inside; it is released at the end, whether or not the body did so."""
         new = [item for item in dict.fromkeys(codes) if item not in self._mine]
         self.hold_all(new)
         try:
@@ -88,9 +88,9 @@ class Ledger:
             self.release(new)
 
     def release(self, codes: Iterable[Tuple[str, int]]) -> List[Tuple[str, int]]:
-        """Release those of ``codes`` that are down, last pressed first; gives what was."""
+        """Release ``codes``, last pressed first; gives those that were seen to be down."""
         wanted = [item for item in reversed(self._mine) if item in set(codes)]
-        released = _release_if_down(self._conn, wanted)
+        released = _release(self._conn, wanted)
         self.drop_all(wanted)
         return released
 
@@ -134,7 +134,7 @@ class Ledger:
             if dead or self._mine:
                 others = {(e["kind"], e["code"]) for e in alive} | set(self._mine)
                 orphans = [(e["kind"], e["code"]) for e in reversed(dead)]
-                self.released_at_start = _release_if_down(self._conn, [o for o in orphans if o not in others])
+                self.released_at_start = _release(self._conn, [o for o in orphans if o not in others])
                 self._store(alive + [self._entry(kind, code, None) for kind, code in self._mine])
 
     def _write(self, until: Optional[float] = None) -> None:
@@ -206,8 +206,12 @@ def _is_entry(value: Any) -> bool:
     return 0 < code < 256 and 0 < owner < 1 << 32
 
 
-def _release_if_down(conn: Connection, codes: List[Tuple[str, int]]) -> List[Tuple[str, int]]:
-    """Send releases for those of ``codes`` that the server has as down (a release of what is up does nothing)."""
+def _release(conn: Connection, codes: List[Tuple[str, int]]) -> List[Tuple[str, int]]:
+    """Send a release for each of ``codes``; gives those that the server had as down.
+
+    Not only for those: while a client keeps the device frozen (a window manager that grabs clicks synchronously), a
+    press waits in the server's queue and is not down yet. A release of what is up does nothing.
+    """
     if not codes:
         return []
     state = core.input_state(conn)
@@ -218,13 +222,12 @@ def _release_if_down(conn: Connection, codes: List[Tuple[str, int]]) -> List[Tup
         else:
             mapped = code <= len(state.pointer_mapping)
             logical = state.pointer_mapping[code - 1] if mapped else code
-            # The core state tells of five buttons; the others are released on the word of the ledger.
+            # The core state tells of five buttons; the others are told on the word of the ledger.
             down = not 1 <= logical <= 5 or bool(state.mask >> (7 + logical) & 1)
+        xtest.fake_input(conn, xtest.KEY_RELEASE if kind == KEY else xtest.BUTTON_RELEASE, code)
         if down:
-            xtest.fake_input(conn, xtest.KEY_RELEASE if kind == KEY else xtest.BUTTON_RELEASE, code)
             released.append((kind, code))
-    if released:
-        conn.sync()
+    conn.sync()
     return released
 
 
