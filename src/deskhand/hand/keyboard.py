@@ -23,8 +23,6 @@ from .x11 import Connection, core, xkb, xtest
 
 #: Milliseconds a key is down, at least, in the server's time: applications that sample the keyboard miss shorter ones.
 HOLD_MS = 8
-#: The server adds a delay to the time of its last event, which may lie a little before the press.
-_CLOCK_SLACK_MS = 2
 _SUBMIT = ("Return", "KP_Enter")
 _LOCKS = ("Caps_Lock", "Num_Lock", "Scroll_Lock", "Shift_Lock", "ISO_Lock", "ISO_Level3_Lock", "ISO_Level5_Lock")
 
@@ -288,7 +286,7 @@ class Keyboard:
     def _tap(self, plan: _Plan, repeat: int, hold_ms: int) -> None:
         for turn in range(repeat):
             self._send_presses(plan, first_delay=HOLD_MS if turn else 0)
-            self._send_releases(plan, hold_ms + _CLOCK_SLACK_MS)
+            self._send_releases(plan, hold_ms)
             self._conn.sync()
 
     def _send_presses(self, plan: _Plan, first_delay: int = 0) -> None:

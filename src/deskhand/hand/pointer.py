@@ -15,9 +15,8 @@ from .x11 import Connection, core, xtest
 #: Logical buttons (X Window System Protocol, 4, and the common use of 4 to 9).
 BUTTONS = {"left": 1, "middle": 2, "right": 3, "back": 8, "forward": 9}
 SCROLL_UP, SCROLL_DOWN, SCROLL_LEFT, SCROLL_RIGHT = 4, 5, 6, 7
-#: Milliseconds of server time between press and release: clients that poll miss what is shorter than 8. The server adds
-#: a delay to the time at which it last looked at its clock, a little before the press.
-HOLD_MS = 8 + 2
+#: Milliseconds of server time between press and release: clients that poll miss what is shorter than 8.
+HOLD_MS = 8
 #: Between the clicks of a double click: far inside every toolkit's limit (the shortest, Xt's, is 200 ms).
 BETWEEN_CLICKS_MS = 20
 #: Motion events of a drag, at least, and the milliseconds between them: toolkits begin a drag only after some.

@@ -327,6 +327,11 @@ def kill_client(conn: Connection, resource: int) -> None:
     conn.send(113, 0, struct.pack("=I", resource), ignore=True)
 
 
+def ungrab_keyboard(conn: Connection) -> None:
+    """End this connection's own grab of the keyboard; without one, all that happens is that the server reads its clock."""
+    conn.send(32, 0, struct.pack("=I", 0))
+
+
 def server_time(conn: Connection) -> int:
     """The server's present time in milliseconds, by a zero-length append to a property (ICCCM, 2.1)."""
     window = create_window(conn, event_mask=PROPERTY_CHANGE, input_only=True)
