@@ -80,6 +80,7 @@ def test_what_needs_a_person(
         assert "did not grant permission" in str(ran.bodies[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "tool", "beta"),
     [

@@ -211,6 +211,7 @@ class TestWhatGoesWrong:
         assert sum(b"move" in stdin for stdin in asked if len(stdin) < 1000) == 1
         assert asked[-1] == b'{"request": "release"}'
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("resident", [False, True])
     def test_an_answer_that_does_not_come(
         self, display: XServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, resident: bool

@@ -161,6 +161,7 @@ def test_a_batch_from_a_closed_standard_input_is_refused(display: XServer) -> No
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize(
     "actions",

@@ -110,6 +110,7 @@ def test_what_changed_once_or_twice_is_not_learnt(display: XServer, conn: Connec
         assert ambient._places == []
 
 
+@pytest.mark.slow
 def test_a_place_is_kept_once(display: XServer, conn: Connection, learnt: Ambient) -> None:
     for _ in range(PLACES + 2):
         with ScreenWatch(conn, Screen(conn)) as watch:  # not confirmed: it counts, and is learnt each time

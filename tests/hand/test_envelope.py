@@ -253,6 +253,7 @@ def test_no_json_raises_anything_but_a_refusal(request: Any) -> None:
         one_line(error)
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(
     st.fixed_dictionaries(

@@ -115,6 +115,7 @@ def test_a_window_is_seen_and_has_the_focus(request: pytest.FixtureRequest, wher
     assert os.getsid(answer["pid"]) == answer["group"] == answer["pid"]
 
 
+@pytest.mark.slow
 def test_a_slow_window_is_waited_for(desk: Desk) -> None:
     answer = desk.launch("slow", command("--title", "late", "--delay", "3"))
     assert answer["window"]["title"] == "late"
@@ -133,6 +134,7 @@ def test_a_splash_does_not_count(desk: Desk) -> None:
     assert answer["window"]["title"] == "Document"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["splash", "notification", "tooltip", "dock", "desktop"])
 def test_windows_that_are_no_application_window(desk: Desk, kind: str) -> None:
     failed = desk.fails("kind", command("--title", "special", "--type", kind), timeout=1.0)
@@ -181,6 +183,7 @@ def test_a_window_of_another_is_reported_as_a_candidate_while_the_application_ru
         other.wait()
 
 
+@pytest.mark.slow
 def test_a_window_of_another_is_not_matched_when_the_application_has_gone(desk: Desk) -> None:
     request = desk.directory / "request"
     other = subprocess.Popen(
@@ -217,6 +220,7 @@ def test_an_old_window_that_is_raised_counts_as_focus(desk: Desk) -> None:
 RENAME = "xprop -display {display} -id {window} -f _NET_WM_NAME 8u -set _NET_WM_NAME '{title}'"
 
 
+@pytest.mark.slow
 def test_an_application_that_takes_the_work_in_the_window_with_the_focus(desk: Desk) -> None:
     # An editor that runs already and opens a new tab: it is in front, so nothing is raised, and no window is new.
     with x_window(desk.conn, desk.server, "one file", "--wm-class", "single,Single") as old:
@@ -238,6 +242,7 @@ def test_a_new_window_is_better_than_another_title_of_an_old_one(desk: Desk) -> 
         assert (answer["outcome"], answer["window"]["title"]) == ("window", "new")
 
 
+@pytest.mark.slow
 def test_another_title_of_another_application_is_no_launch(desk: Desk) -> None:
     with x_window(desk.conn, desk.server, "one page", "--wm-class", "other,Other") as old:
         script = argument_script(
@@ -268,6 +273,7 @@ def test_a_window_that_the_window_manager_keeps_back_is_activated(desk: Desk) ->
         assert windows.focused_window(desk.conn) == answer["window"]["id"]
 
 
+@pytest.mark.slow
 def test_a_window_that_wants_no_input_is_told_as_not_focused(desk: Desk) -> None:
     answer = desk.launch("clock", command("--title", "no keys", "--no-input"))
     assert answer["outcome"] == "window"

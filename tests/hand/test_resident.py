@@ -137,6 +137,7 @@ def test_several_clients_one_after_the_other_over_one_x_connection(display: XSer
         assert connections() == before
 
 
+@pytest.mark.slow
 def test_requests_may_be_sent_before_the_answers_are_read(display: XServer, path: Path) -> None:
     with resident(display, path), Client(path) as client:
         client.send(*[{"actions": [{"action": "move", "x": n, "y": 0}]} for n in range(5)])
@@ -171,6 +172,7 @@ def test_a_silent_client_does_not_keep_others_out(display: XServer, path: Path, 
         assert silent.lines.read() == b"", "it is told: the connection is closed"
 
 
+@pytest.mark.slow
 def test_a_silent_client_may_stay_while_nobody_else_waits(display: XServer, path: Path) -> None:
     with resident(display, path, program=("-c", IMPATIENT)), Client(path) as client:
         for _ in range(3):

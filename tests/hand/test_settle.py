@@ -110,6 +110,7 @@ def test_a_small_animation_is_named_and_not_waited_for(openbox_display: XServer,
         assert 30 <= y < 200
 
 
+@pytest.mark.slow
 def test_a_large_animation_ends_with_the_timeout(openbox_display: XServer, desk: Desk) -> None:
     with settle_window(openbox_display, desk.connection, "tk", "large") as (window, _):
         verdict = desk.after(desk.press_a, window, timeout=1.5)
@@ -164,6 +165,7 @@ def test_a_window_that_closes_on_its_key_does_not_cost_the_timeout(openbox_displ
         assert desk.after(lambda: None, window).outcome == "settled"  # and one that was gone before
 
 
+@pytest.mark.slow
 def test_a_window_that_hangs(openbox_display: XServer, desk: Desk) -> None:
     with settle_window(openbox_display, desk.connection, "gtk", "still") as (window, pid):
         quiet(desk)

@@ -108,6 +108,7 @@ def test_a_refusal_never_shows_the_text(text: str) -> None:
 # -- exact ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [20])
 def test_200_mixed_characters_are_exact(openbox_display: XServer, gtk: ToolkitWindow, times: int) -> None:
     assert len(MIXED) >= 200
@@ -304,6 +305,7 @@ def test_a_deadline_ends_it_and_says_how_far_it_got(openbox_display: XServer, gt
         assert gtk.shows("x" * done)
 
 
+@pytest.mark.slow
 def test_a_window_that_hangs_is_not_confirmed(openbox_display: XServer, gtk: ToolkitWindow) -> None:
     with keyboard_on(openbox_display) as keyboard:
         keyboard.key(parse_keys("F9"))

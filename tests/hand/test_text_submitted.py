@@ -33,6 +33,7 @@ def dialog(openbox_display: XServer, tmp_path: Path) -> Iterator[subprocess.Pope
         zenity.stdout.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "typing",
     [

@@ -328,7 +328,7 @@ def kill_client(conn: Connection, resource: int) -> None:
 
 
 def ungrab_keyboard(conn: Connection) -> None:
-    """End this connection's own grab of the keyboard; without one, all that happens is that the server reads its clock."""
+    """End this connection's own grab of the keyboard; without one, the server reads its clock and no more."""
     conn.send(32, 0, struct.pack("=I", 0))
 
 
