@@ -6,6 +6,7 @@ section 2, Keyboard State, and section 12, Key Types).
 
 from __future__ import annotations
 
+import functools
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from . import key_names
@@ -71,7 +72,7 @@ class Keymap:
             Unsupported: the server has no XKEYBOARD extension.
         """
         xkb.use(conn)
-        return cls(xkb.get_map(conn))
+        return _keymap_of(xkb.get_map_reply(conn))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Keymap) and self._raw == other._raw
@@ -172,6 +173,12 @@ class Keymap:
         ours = sum(self._shift_keys) | self.num_lock
         possible = [mask for mask in possible if not mask & ~ours]
         return min(possible, key=lambda mask: (bin(mask).count("1"), mask), default=None)
+
+
+@functools.lru_cache(maxsize=4)
+def _keymap_of(reply: bytes) -> Keymap:
+    """The map is asked for at every key, and nearly always the same: reading it anew takes longer than asking."""
+    return Keymap(xkb.parse_map(reply))
 
 
 def means_something(symbols: KeySymbols) -> bool:

@@ -126,11 +126,21 @@ def latch_lock_state(
 
 def get_map(conn: Connection) -> Map:
     """XkbGetMap of the core keyboard: all key types, keysyms and the modifier map."""
+    return parse_map(get_map_reply(conn))
+
+
+def get_map_reply(conn: Connection) -> bytes:
+    """The reply to XkbGetMap as it came, without its sequence number: the same bytes are the same map."""
     extension = conn.extension("XKEYBOARD")
     assert extension is not None
     key_types, key_symbols, modifier_map = 1, 2, 4
     full = key_types | key_symbols | modifier_map
     data = conn.call(extension.major, 8, struct.pack("=HHH2x", CORE_KEYBOARD, full, 0) + bytes(16))
+    return data[:2] + bytes(2) + data[4:]
+
+
+def parse_map(data: bytes) -> Map:
+    """What a reply to XkbGetMap says."""
     first_key, type_count, key_count, modifier_count = data[17], data[15], data[20], data[33]
     at = 40
     types: List[KeyType] = []
