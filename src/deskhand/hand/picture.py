@@ -111,19 +111,24 @@ def _encode_while_read(taken: Capture) -> Tuple[bytes, str, bool]:
 
 def check_format(format: str) -> None:
     """Raises Unsupported when this machine can not make pictures of that format."""
-    if format != "png" and accelerators.pillow() is None:
-        raise Unsupported(f"{format} pictures need Pillow where the hand runs: ask for png")
+    if format == "png" or accelerators.pillow() is not None or (format == "jpeg" and accelerators.has_jpeg()):
+        return
+    raise Unsupported(f"{format} pictures need Pillow where the hand runs: ask for png")
 
 
 def _encode(rgb: bytes, width: int, height: int, format: str) -> bytes:
     if format == "png":
         return png.encode(rgb, width, height)
     check_format(format)
+    if format == "jpeg":
+        content = accelerators.jpeg(rgb, width, height)
+        if content is not None:
+            return content
     image = accelerators.pillow()
     assert image is not None
     import io
 
     out = io.BytesIO()
     full = image.frombuffer("RGB", (width, height), rgb, "raw", "RGB", 0, 1)
-    full.save(out, "JPEG" if format == "jpeg" else "WEBP", quality=85)
+    full.save(out, "JPEG" if format == "jpeg" else "WEBP", quality=accelerators.QUALITY)
     return out.getvalue()
