@@ -153,7 +153,7 @@ class KeyboardLoan:
             _take_back(self._conn, self._lent, self._was)
             if self._state is not None:
                 _put_back_state(self._conn, self._state, self._locks, self._groups)
-            self._record.write(None)
+            self._record.write()
         self._record.forget()
         self._lent, self._was, self._state, self._groups = {}, {}, None, []
         self._conn.sync()

@@ -1,33 +1,29 @@
 """The ledger of held input: what we have pressed and not released, written on the root window before the press.
 
 A process that dies half-way (``kill -9``) leaves its entries there; the next process of ours on that display releases
-them. Entries live in the root property ``_DESKHAND_HELD``, one JSON object a line::
+them. Entries live in the root property ``_DESKHAND_HELD`` (see ``owned_property``)::
 
-    {"owner": window, "session": "name", "pid": 4242, "start": 917, "kind": "key"|"button", "code": 38, "until": null|s}
+    {"owner": window, "nonce": "...", "session": "name", "pid": 4242, "start": 917, "kind": "key"|"button", "code": 38,
+     "until": null|s}
 
-An owner is alive as long as the window it names exists and carries its mark: the server destroys the window with the
-connection, whatever ended it, also across containers where pids mean nothing. ``until`` (seconds of CLOCK_BOOTTIME, one
-clock for the whole machine) is set when a named session ended cleanly and keeps what ``key_down`` and ``mouse_down``
-pressed for its next call.
+``until`` (seconds of CLOCK_BOOTTIME, one clock for the whole machine) is set when a named session ended cleanly and
+keeps what ``key_down`` and ``mouse_down`` pressed for its next call.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Iterable, Iterator, List, Optional, Tuple
 
-from .errors import DeskhandError, RequestFailed
+from .owned_property import Line, OwnedProperty
 from .state import process_start_time
 from .x11 import Connection, core, xtest
 
 KEY, BUTTON = "key", "button"
 #: Seconds that what a named session left down at a clean exit stays down.
 KEEP_SECONDS = 60.0
-
-Entry = Dict[str, Any]
 
 
 class Ledger:
@@ -36,10 +32,7 @@ class Ledger:
     def __init__(self, conn: Connection, session: Optional[str] = None) -> None:
         self._conn = conn
         self.session = session
-        self._property, self._mark = conn.atoms(["_DESKHAND_HELD", "_DESKHAND_OWNER"])
-        self._window = core.create_window(conn, input_only=True)
-        self._nonce = f"{os.getpid()}.{time.monotonic_ns()}"
-        core.change_property(conn, self._window, self._mark, core.ATOM_STRING, 8, self._nonce.encode())
+        self._lines = OwnedProperty(conn, "_DESKHAND_HELD")
         self._start = process_start_time(os.getpid())
         self._mine: List[Tuple[str, int]] = []
         #: What was found pressed by processes that are gone, and released: ``[("key", 38), ...]``.
@@ -111,20 +104,16 @@ class Ledger:
 
         ``conn`` is another connection: the server may not have noticed yet.
         """
-        if self._owner_lives({"owner": self._window, "nonce": self._nonce}, conn):
-            core.kill_client(conn, self._window)
-            conn.sync()
-
-    # -- the property -----------------------------------------------------------------------------------------------
+        self._lines.end_own_connection(conn)
 
     def _take_over(self) -> None:
         """Release what dead processes left, and take up what our own session kept."""
-        with self._exclusive() as entries:
-            alive: List[Entry] = []
-            dead: List[Entry] = []
-            for entry in entries:
+        with self._lines.exclusive():
+            alive: List[Line] = []
+            dead: List[Line] = []
+            for entry in filter(_is_entry, self._lines.read()):
                 if entry.get("until") is None:
-                    (alive if self._owner_lives(entry) else dead).append(entry)
+                    (alive if self._lines.lives(entry) else dead).append(entry)
                 elif not 0 <= entry["until"] - _now() <= KEEP_SECONDS:
                     dead.append(entry)
                 elif self.session and entry.get("session") == self.session:
@@ -135,63 +124,16 @@ class Ledger:
                 others = {(e["kind"], e["code"]) for e in alive} | set(self._mine)
                 orphans = [(e["kind"], e["code"]) for e in reversed(dead)]
                 self.released_at_start = _release(self._conn, [o for o in orphans if o not in others])
-                self._store(alive + [self._entry(kind, code, None) for kind, code in self._mine])
+                self._lines.store(alive)
+                self._lines.write(*self._entries())
 
     def _write(self, until: Optional[float] = None) -> None:
-        with self._exclusive() as entries:
-            # Not by the window: the server gives a dead client's ids to the next one.
-            others = [entry for entry in entries if entry.get("nonce") != self._nonce]
-            self._store(others + [self._entry(kind, code, until) for kind, code in self._mine])
+        with self._lines.exclusive():
+            self._lines.write(*self._entries(until))
 
-    def _entry(self, kind: str, code: int, until: Optional[float]) -> Entry:
-        return {
-            "owner": self._window,
-            "nonce": self._nonce,
-            "session": self.session or "",
-            "pid": os.getpid(),
-            "start": self._start,
-            "kind": kind,
-            "code": code,
-            "until": until,
-        }
-
-    @contextlib.contextmanager
-    def _exclusive(self) -> Iterator[List[Entry]]:
-        """The entries, while no other client can change them; the grab ends with the connection at the latest."""
-        core.grab_server(self._conn)
-        try:
-            yield self._load()
-        finally:
-            with contextlib.suppress(DeskhandError):
-                core.ungrab_server(self._conn)
-                self._conn.flush()
-
-    def _load(self) -> List[Entry]:
-        value = core.get_property(self._conn, self._conn.root, self._property).value
-        entries: List[Entry] = []
-        for line in value.decode("utf-8", "replace").splitlines():
-            try:
-                entry = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if _is_entry(entry):
-                entries.append(entry)
-        return entries
-
-    def _store(self, entries: List[Entry]) -> None:
-        if not entries:
-            core.delete_property(self._conn, self._conn.root, self._property)
-            return
-        text = "\n".join(json.dumps(entry) for entry in entries)
-        utf8 = self._conn.atom("UTF8_STRING")
-        core.change_property(self._conn, self._conn.root, self._property, utf8, 8, text.encode())
-
-    def _owner_lives(self, entry: Entry, conn: Optional[Connection] = None) -> bool:
-        try:
-            mark = core.get_property(conn or self._conn, entry["owner"], self._mark)
-        except RequestFailed:
-            return False
-        return mark.value.decode("latin-1") == entry.get("nonce")
+    def _entries(self, until: Optional[float] = None) -> List[Line]:
+        about = {"session": self.session or "", "pid": os.getpid(), "start": self._start}
+        return [{**about, "kind": kind, "code": code, "until": until} for kind, code in self._mine]
 
 
 def _is_entry(value: Any) -> bool:

@@ -45,7 +45,7 @@ class KeyboardTurn:
             self._depth -= 1
             if not self._depth and not self._conn.closed:
                 with self._lines.exclusive():
-                    self._lines.write(None)
+                    self._lines.write()
 
     def _take(self, patience: float) -> None:
         deadline = time.monotonic() + patience

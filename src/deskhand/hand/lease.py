@@ -113,7 +113,7 @@ class Lease:
 
     def _withdraw(self) -> None:
         with self._lines.exclusive():
-            self._lines.write(None)
+            self._lines.write()
         self._since = None
 
     def _watch(self, line: Line) -> None:

@@ -19,7 +19,7 @@ Line = Dict[str, Any]
 
 
 class OwnedProperty:
-    """Our line in the root property ``name``, and those of others."""
+    """Our lines in the root property ``name``, and those of others."""
 
     def __init__(self, conn: Connection, name: str) -> None:
         self._conn = conn
@@ -38,29 +38,34 @@ class OwnedProperty:
                 core.ungrab_server(self._conn)
                 self._conn.flush()
 
-    def write(self, line: Optional[Line]) -> None:
-        """Replace our line (None: take it away). Inside ``exclusive``."""
+    def write(self, *lines: Line) -> None:
+        """Replace our lines; with none, take them away. Inside ``exclusive``."""
         if not self._window:
-            if line is None:
+            if not lines:
                 return
             self._window = core.create_window(self._conn, input_only=True)
             core.change_property(self._conn, self._window, self._mark, core.ATOM_STRING, 8, self._nonce.encode())
         # Not by the window: the server gives a dead client's ids to the next one.
-        others = [other for other in self._read() if other.get("nonce") != self._nonce]
-        ours = [] if line is None else [{"owner": self._window, "nonce": self._nonce, **line}]
-        self._store(others + ours)
+        others = [other for other in self.read() if other.get("nonce") != self._nonce]
+        self.store(others + [{"owner": self._window, "nonce": self._nonce, **line} for line in lines])
 
     def take_dead(self) -> List[Line]:
         """The lines of owners that are gone, taken away. Inside ``exclusive``."""
-        lines = self._read()
-        dead = [line for line in lines if not self._lives(line)]
+        lines = self.read()
+        dead = [line for line in lines if not self.lives(line)]
         if dead:
-            self._store([line for line in lines if line not in dead])
+            self.store([line for line in lines if line not in dead])
         return dead
 
     def others(self) -> List[Line]:
         """The lines of other living owners. Inside ``exclusive``."""
-        return [line for line in self._read() if line.get("nonce") != self._nonce and self._lives(line)]
+        return [line for line in self.read() if line.get("nonce") != self._nonce and self.lives(line)]
+
+    def end_own_connection(self, conn: Connection) -> None:
+        """Over another connection, have the server end ours, if it has not noticed yet that it is closed."""
+        if self._window and self.lives({"owner": self._window, "nonce": self._nonce}, conn):
+            core.kill_client(conn, self._window)
+            conn.sync()
 
     def forget(self) -> None:
         """Give up the window that stands for us."""
@@ -68,7 +73,8 @@ class OwnedProperty:
             core.destroy_window(self._conn, self._window)
             self._window = 0
 
-    def _read(self) -> List[Line]:
+    def read(self) -> List[Line]:
+        """All lines, those of the dead too. Inside ``exclusive``."""
         value = core.get_property(self._conn, self._conn.root, self._property).value
         lines: List[Line] = []
         for text in value.decode("utf-8", "replace").splitlines():
@@ -80,19 +86,21 @@ class OwnedProperty:
                 lines.append(line)
         return lines
 
-    def _store(self, lines: List[Line]) -> None:
+    def store(self, lines: List[Line]) -> None:
+        """Put these in the place of all lines. Inside ``exclusive``."""
         if not lines:
             core.delete_property(self._conn, self._conn.root, self._property)
             return
         value = "\n".join(json.dumps(line) for line in lines).encode()
         core.change_property(self._conn, self._conn.root, self._property, self._conn.atom("UTF8_STRING"), 8, value)
 
-    def _lives(self, line: Line) -> bool:
+    def lives(self, line: Line, conn: Optional[Connection] = None) -> bool:
+        """Whether the owner of ``line`` still has its connection; asked over ``conn``, else over ours."""
         owner = line.get("owner")
         if not isinstance(owner, int) or not 0 < owner < 1 << 32:
             return False
         try:
-            mark = core.get_property(self._conn, owner, self._mark)
+            mark = core.get_property(conn or self._conn, owner, self._mark)
         except RequestFailed:
             return False
         return mark.value.decode("latin-1") == line.get("nonce")
