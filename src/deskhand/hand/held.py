@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from typing import Any, Iterable, Iterator, List, Optional, Tuple
+from typing import Iterable, Iterator, List, Optional, Tuple
 
 from .owned_property import Line, OwnedProperty
 from .state import process_start_time
@@ -32,7 +32,7 @@ class Ledger:
     def __init__(self, conn: Connection, session: Optional[str] = None) -> None:
         self._conn = conn
         self.session = session
-        self._lines = OwnedProperty(conn, "_DESKHAND_HELD")
+        self._lines = OwnedProperty(conn, "_DESKHAND_HELD", _is_entry)
         self._start = process_start_time(os.getpid())
         self._mine: List[Tuple[str, int]] = []
         #: What was found pressed by processes that are gone, and released: ``[("key", 38), ...]``.
@@ -111,7 +111,7 @@ class Ledger:
         with self._lines.exclusive():
             alive: List[Line] = []
             dead: List[Line] = []
-            for entry in filter(_is_entry, self._lines.read()):
+            for entry in self._lines.read():
                 if entry.get("until") is None:
                     (alive if self._lines.lives(entry) else dead).append(entry)
                 elif not 0 <= entry["until"] - _now() <= KEEP_SECONDS:
@@ -136,9 +136,8 @@ class Ledger:
         return [{**about, "kind": kind, "code": code, "until": until} for kind, code in self._mine]
 
 
-def _is_entry(value: Any) -> bool:
-    """Whether a line is one of ours: anybody may write on the root window."""
-    if not isinstance(value, dict) or value.get("kind") not in (KEY, BUTTON):
+def _is_entry(value: Line) -> bool:
+    if value.get("kind") not in (KEY, BUTTON):
         return False
     code, owner, until = value.get("code"), value.get("owner"), value.get("until")
     if any(isinstance(field, bool) for field in (code, owner, until)):

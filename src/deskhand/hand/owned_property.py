@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import time
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from .errors import DeskhandError, RequestFailed
 from .x11 import Connection, core
@@ -19,10 +19,14 @@ Line = Dict[str, Any]
 
 
 class OwnedProperty:
-    """Our lines in the root property ``name``, and those of others."""
+    """Our lines in the root property ``name``, and those of others.
 
-    def __init__(self, conn: Connection, name: str) -> None:
+    Anybody may write on the root window: a line that ``is_line`` denies is passed over, and goes with the next write.
+    """
+
+    def __init__(self, conn: Connection, name: str, is_line: Callable[[Line], bool] = lambda line: True) -> None:
         self._conn = conn
+        self._is_line = is_line
         self._property, self._mark = conn.atoms([name, "_DESKHAND_OWNER"])
         self._window = 0
         self._nonce = f"{os.getpid()}.{time.monotonic_ns()}"
@@ -40,9 +44,7 @@ class OwnedProperty:
 
     def write(self, *lines: Line) -> None:
         """Replace our lines; with none, take them away. Inside ``exclusive``."""
-        if not self._window:
-            if not lines:
-                return
+        if lines and not self._window:
             self._window = core.create_window(self._conn, input_only=True)
             core.change_property(self._conn, self._window, self._mark, core.ATOM_STRING, 8, self._nonce.encode())
         # Not by the window: the server gives a dead client's ids to the next one.
@@ -81,8 +83,8 @@ class OwnedProperty:
             try:
                 line = json.loads(text)
             except (ValueError, RecursionError):
-                continue  # anybody may write on the root window
-            if isinstance(line, dict):
+                continue
+            if isinstance(line, dict) and self._is_line(line):
                 lines.append(line)
         return lines
 
