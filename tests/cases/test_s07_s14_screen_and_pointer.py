@@ -171,7 +171,7 @@ def test_s11_input_after_a_launch_reaches_a_window_that_was_slow(
 ) -> None:
     log = tmp_path / "gtk.log"
     script = Path(__file__).parents[1] / "fixtures" / "gtk_text.py"
-    make_entry(applications, "late", f'sh -c "sleep 1; exec /usr/bin/python3 {script} {log}"', name="Late")
+    make_entry(applications, "late", f"sh -c \"sleep 1; exec /usr/bin/python3 '{script}' '{log}'\"", name="Late")
     answer = act(desktop, {"action": "launch", "app": "late"}, {"action": "type", "text": "first"})
     assert answer.status == 0, answer
     assert '"text": "first"' in log.read_text()
