@@ -11,6 +11,9 @@ When nobody reads standard output any more the batch stops at its next action, a
     --timeout SECONDS   of every wait for the X server (5)
     --raw               the picture follows the answer's line as bytes
     --stream            read requests, one a line, until standard input ends, and answer each with --raw
+    --text              with --stream: the picture is in the answer as base64, as without --raw
+    --silence SECONDS   with --stream: standard input that says nothing for so long has ended (an empty line says that
+                        somebody is still there)
     --resident SOCKET   stay, and answer requests on that unix socket
     --ask SOCKET        hand standard input to the resident hand there
 """
@@ -20,8 +23,8 @@ from __future__ import annotations
 import sys
 from typing import Dict, List, Optional
 
-_WITH_VALUE = ("display", "xauthority", "session", "timeout", "resident", "ask")
-_FLAGS = ("raw", "stream", "help", "clipboard-owner")
+_WITH_VALUE = ("display", "xauthority", "session", "timeout", "resident", "ask", "silence")
+_FLAGS = ("raw", "stream", "text", "help", "clipboard-owner")
 #: The exit status of a process that SIGINT or SIGTERM ended, as shells have it for SIGINT.
 INTERRUPTED = 130
 
@@ -63,12 +66,12 @@ def _parse(arguments: List[str]) -> Dict[str, str]:
             options[key] = value
         else:
             raise ValueError(f"unknown option {name!r}: see --help")
-    if "timeout" in options:
+    for key in ("timeout", "silence"):
         try:
-            if not 0.1 <= float(options["timeout"]) <= 600:
+            if key in options and not 0.1 <= float(options[key]) <= 600:
                 raise ValueError
         except ValueError:
-            raise ValueError("--timeout must be a number of seconds from 0.1 to 600") from None
+            raise ValueError(f"--{key} must be a number of seconds from 0.1 to 600") from None
     return options
 
 
@@ -94,7 +97,8 @@ def _answer(options: Dict[str, str]) -> int:
     if "stream" in options:
         from .stream import serve as serve_stream
 
-        return serve_stream(hand, 0, 1)
+        silence = float(options["silence"]) if "silence" in options else None
+        return serve_stream(hand, 0, 1, "text" in options, silence)
     ended: List[int] = []
     caller = Caller(hand, None, 1 if sys.stdout is not None else None)
 

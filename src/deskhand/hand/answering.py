@@ -1,7 +1,8 @@
 """One JSON request to one JSON answer and one exit status: what the one-file form and the command line share.
 
 Requests: a batch's envelope (``{"actions": [...]}``), or ``{"request": NAME, ...}`` with one of ``act``,
-``screenshot``, ``windows``, ``apps``, ``find``, ``info``, ``release`` (what the session holds).
+``screenshot``, ``windows``, ``apps``, ``find``, ``info``, ``release`` (what the session holds); a stream has those of
+``stream_lease`` too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from .errors import (
     BackendError,
     BatchRefused,
     DeskhandError,
+    DesktopInUse,
     DisplayLost,
     DisplayTimeout,
     NoDisplay,
@@ -103,6 +105,8 @@ def _answer(hand: Hand, request: Any, alive: Callable[[], bool]) -> Reply:
         return Reply(body, picture, status)
     if name == "screenshot":
         return _screenshot(hand, request)
+    if name in ("lease", "end_lease"):
+        raise Unsupported("a lease lasts as long as its hand runs: ask for it in a stream (--stream)")
     if name not in ("windows", "apps", "find", "info", "release"):
         raise BatchRefused(
             f"there is no request {str(name)[:60]!r}: use act, screenshot, windows, apps, find, info or release"
@@ -120,10 +124,7 @@ def _answer(hand: Hand, request: Any, alive: Callable[[], bool]) -> Reply:
         return Reply({"ok": True, "released": hand.release()}, None, OK)
     if not isinstance(request.get("app"), str):
         raise BatchRefused("the request find needs app, the name or id of an application")
-
-    from . import applications
-
-    return Reply(applications.find(request["app"], hand.environment(), True).as_dict(), None, OK)
+    return Reply(hand.find(request["app"]).as_dict(), None, OK)
 
 
 def _screenshot(hand: Hand, request: Dict[str, Any]) -> Reply:
@@ -160,6 +161,8 @@ def _kind(error: Exception) -> str:
         return "lost"
     if isinstance(error, NoDisplay):
         return "no_display"
+    if isinstance(error, DesktopInUse):
+        return "in_use"
     if isinstance(error, Unsupported):
         return "unsupported"
     if isinstance(error, BatchRefused) or _is_of_lookup(error):

@@ -10,7 +10,8 @@ import contextlib
 import os
 import select
 import threading
-from typing import Iterator, Optional
+import time
+from typing import Callable, Iterator, Optional
 
 from .errors import DeskhandError, DisplayLost
 from .hand import Hand
@@ -23,11 +24,23 @@ _PIECE = 1 << 16
 class Caller:
     """The far end of ``stdout``, and of ``stdin`` where requests come for as long as it is open; None: not looked at.
 
-    ``longest`` is how many bytes of a request are kept while another is carried out.
+    ``longest`` is how many bytes of a request are kept while another is carried out. With ``silence`` it counts as gone
+    when nothing came on ``stdin`` for so many seconds: for a transport that leaves the pipes open when it is cut.
+    ``cut`` is called, from another thread, when what it asked for must not be waited for any longer.
     """
 
-    def __init__(self, hand: Hand, stdin: Optional[int], stdout: Optional[int], longest: int = 0) -> None:
-        self._hand = hand
+    def __init__(
+        self,
+        hand: Hand,
+        stdin: Optional[int],
+        stdout: Optional[int],
+        longest: int = 0,
+        silence: Optional[float] = None,
+        cut: Optional[Callable[[], None]] = None,
+    ) -> None:
+        self._silence = silence
+        self._heard = time.monotonic()
+        self._cut = cut or hand.cut
         self._stdin = stdin
         self._stdout = stdout
         self._longest = longest
@@ -39,10 +52,20 @@ class Caller:
         """Whether the answer is still wanted."""
         return not self.gone
 
+    def heard(self) -> None:
+        """Something has come on standard input."""
+        self._heard = time.monotonic()
+
+    def patience(self) -> Optional[float]:
+        """Seconds of silence after which it counts as gone; None: it may be silent for ever."""
+        if self._silence is None:
+            return None
+        return max(0.0, self._heard + self._silence - time.monotonic())
+
     def leave(self) -> None:
         """As if it had gone: a signal says that we are to end. The connection is cut, so that nothing waits for it."""
         self.gone = True
-        self._hand.cut()
+        self._cut()
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
@@ -66,17 +89,22 @@ class Caller:
         if self._stdin is not None:
             poll.register(self._stdin, select.POLLIN)
         while not self.gone:
-            for descriptor, _bits in poll.poll():
+            left = self.patience()
+            ready = poll.poll(None if left is None else left * 1000)
+            if not ready and self.patience() == 0.0:
+                self.gone = True
+            for descriptor, _bits in ready:
                 if descriptor == wake:
                     return
                 if descriptor == self._stdout or not self._read():
                     self.gone = True
                 elif len(self.buffer) > self._longest:
                     poll.unregister(descriptor)
+                    self._silence = None  # it is not listened to any more
         rest = select.poll()
         rest.register(wake, 0)
         if not rest.poll(GRACE * 1000):
-            self._hand.cut()
+            self._cut()
 
     def _read(self) -> bool:
         """Take in what has come on standard input; false at its end."""
@@ -86,6 +114,7 @@ class Caller:
         except OSError:
             return False
         self.buffer += data
+        self.heard()
         return bool(data)
 
 

@@ -16,12 +16,14 @@ from .x11.connection import DEFAULT_TIMEOUT
 
 if TYPE_CHECKING:
     from .keyboard import Keyboard
+    from .launcher import Launcher
 
 
 class Display:
     """Connects, and puts right what processes of ours that died left behind on that display.
 
-    ``xauthority`` None: that of a desktop of ours with that name, else XAUTHORITY, else ``~/.Xauthority``.
+    ``xauthority`` None: that of a desktop of ours with that name, else XAUTHORITY, else ``~/.Xauthority``. ``launcher``
+    None: this process launches.
 
     Raises:
         NoDisplay, DisplayTimeout, Unsupported: as ``Connection.open`` and ``Screen`` say.
@@ -33,6 +35,7 @@ class Display:
         xauthority: Optional[str] = None,
         session: Optional[str] = None,
         timeout: float = DEFAULT_TIMEOUT,
+        launcher: Optional[Launcher] = None,
     ) -> None:
         if xauthority is None and name is not None:
             desktop = state.find_desktop(name)
@@ -46,6 +49,7 @@ class Display:
             self.restored: List[str] = _restore_borrowed(self.conn)
             self.pings = Pings(self.conn)
             self._keyboard: Optional[Keyboard] = None
+            self._launcher = launcher
             self.ambient = Ambient()
             self.pointer = Pointer(self.conn, self.ledger)
             self.frames = Frames(self.conn, session)
@@ -61,6 +65,14 @@ class Display:
 
             self._keyboard = Keyboard(self.conn, self.pings, self.ledger)
         return self._keyboard
+
+    @property
+    def launcher(self) -> Launcher:
+        if self._launcher is None:
+            from .own_launcher import OwnLauncher
+
+            self._launcher = OwnLauncher(self.conn, self.name, self.xauthority)
+        return self._launcher
 
     @property
     def name(self) -> str:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 from . import batch
 from .display import Display
 from .envelope import PictureWish, parse_batch
 from .errors import BatchRefused, DeskhandError, DisplayLost, DisplayTimeout
+from .lease import Lease, open_lease
 from .picture import Picture, make_picture
 from .preflight import prepare
 from .screen import Region
 from .x11 import Connection
 from .x11.connection import DEFAULT_TIMEOUT
+
+if TYPE_CHECKING:
+    from .applications import Entry
+    from .launcher import Launcher
 
 Answer = Dict[str, Any]
 
@@ -22,7 +27,8 @@ class Hand:
     """One agent's hand on one display. Connects when first needed, and again after the display was lost.
 
     ``display`` None is DISPLAY; ``session`` names what may be held from one process to the next; ``timeout`` is the
-    deadline in seconds of every single wait for the X server. For one thread at a time.
+    deadline in seconds of every single wait for the X server. ``launcher`` is who starts and ends applications (None:
+    this process; see ``launcher``). For one thread at a time.
     """
 
     def __init__(
@@ -31,11 +37,13 @@ class Hand:
         xauthority: Optional[str] = None,
         session: Optional[str] = None,
         timeout: float = DEFAULT_TIMEOUT,
+        launcher: Optional[Launcher] = None,
     ) -> None:
         self._name = display or os.environ.get("DISPLAY") or None
         self._xauthority = xauthority
         self._session = session
         self._timeout = timeout
+        self._launcher = launcher
         self._display: Optional[Display] = None
 
     @property
@@ -56,7 +64,7 @@ class Hand:
             NoDisplay, DisplayTimeout, Unsupported: it can not be reached; says what was tried.
         """
         if self._display is None or self._display.lost:
-            self._display = Display(self._name, self._xauthority, self._session, self._timeout)
+            self._display = Display(self._name, self._xauthority, self._session, self._timeout, self._launcher)
         return self._display
 
     def act(self, request: Any, alive: Callable[[], bool] = lambda: True) -> Tuple[Answer, Optional[Picture]]:
@@ -64,15 +72,16 @@ class Hand:
 
         Raises:
             BatchRefused: preflight found an error; nothing was sent.
-            NoDisplay, DisplayTimeout, Unsupported: the display can not be reached; nothing was sent.
+            NoDisplay, DisplayTimeout, Unsupported: the display can not be reached, or nobody here can launch; nothing
+                was sent.
             DisplayLost: it went away in the middle; ``facts["answer"]`` holds what is known.
         """
         parsed = parse_batch(request)
         try:
             display = self._answering()
             names_applications = any(action.action in ("launch", "quit") for action in parsed.actions)
-            environment = self.environment() if names_applications else {}
-            prepared = prepare(parsed, display.screen.size(), display.frames.newest(), environment)
+            environment = self.environment() if names_applications and self._launcher is None else {}
+            prepared = prepare(parsed, display.screen.size(), display.frames.newest(), environment, self._launcher)
         except DeskhandError as error:
             error.sent = "none"  # whatever it is, it is none of the batch's doing
             raise
@@ -125,10 +134,30 @@ class Hand:
         }
 
     def apps(self) -> List[Dict[str, str]]:
-        """The applications the desktop shows: ``[{"id", "name", "path"}]``."""
+        """The applications the desktop shows: ``[{"id", "name", "path"}]``.
+
+        Raises:
+            Unsupported: there is no launcher to ask.
+        """
+        if self._launcher is not None:
+            found: List[Dict[str, str]] = self._launcher.listing()["apps"]
+            return found
         from . import applications
 
         return [entry.as_dict() for entry in applications.list_applications(self.environment())]
+
+    def find(self, app: str) -> Entry:
+        """The application with that id or name, to be launched.
+
+        Raises:
+            ApplicationError: there is none, or more than one; see ``applications``.
+            Unsupported: there is no launcher to ask.
+        """
+        if self._launcher is not None:
+            return self._launcher.find(app)
+        from . import applications
+
+        return applications.find(app, self.environment(), unlisted=True)
 
     def environment(self) -> Dict[str, str]:
         """The environment applications of this display's desktop start with; ours when no display can be reached."""
@@ -141,6 +170,10 @@ class Hand:
     def release(self) -> List[str]:
         """Release everything the session holds on the display; gives what was down, in words."""
         return [f"{kind} {code}" for kind, code in self._answering().ledger.release_all()]
+
+    def lease(self, holder: str) -> Lease:
+        """A lease of ``holder`` at this display, not taken yet, over a connection of its own; see ``open_lease``."""
+        return open_lease(self._name, self._xauthority, holder)
 
     def close(self, keep: bool = True) -> None:
         """Let go. A named session's ``key_down`` survives for a minute when ``keep``; all else is released."""

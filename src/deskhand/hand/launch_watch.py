@@ -10,7 +10,7 @@ from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tu
 
 from . import exec_line
 from .applications import Entry
-from .launched_process import LaunchedProcess, launch_of
+from .launcher import Launching
 from .window_properties import Window, read_windows, watch
 from .windows import (
     WINDOW_EVENTS,
@@ -44,11 +44,11 @@ class Sight(NamedTuple):
 class LaunchWatch:
     """What is on the screen before the launch, and what is different now."""
 
-    def __init__(self, conn: Connection, entry: Entry, startup_id: str, startup_time: int) -> None:
+    def __init__(self, conn: Connection, entry: Entry) -> None:
         self._conn = conn
         self._names = names_of(entry)
-        self._startup_id = startup_id
-        self._startup_time = startup_time
+        self._startup_id = ""
+        self._startup_time: Optional[int] = None
         self._old: Dict[int, Window] = {window.id: window for window in read_all(conn)}
         if managed(conn):
             # A client list names windows that are not shown too: minimised, or on other desktops.
@@ -59,7 +59,12 @@ class LaunchWatch:
         self.candidates: List[Tuple[Window, str]] = []
         self._owned: Dict[int, bool] = {}
 
-    def look(self, process: LaunchedProcess) -> Optional[Sight]:
+    def expect(self, startup_id: str, startup_time: int) -> None:
+        """What the application was told, and may show on its window. To be said before the first look."""
+        self._startup_id = startup_id
+        self._startup_time = startup_time
+
+    def look(self, launching: Launching) -> Optional[Sight]:
         """The window that counts now and is the application's, else one that counts (``matched`` false), or None."""
         conn = self._conn
         self.candidates = []
@@ -75,15 +80,15 @@ class LaunchWatch:
             if reason:
                 self.candidates.append((window, reason))
             else:
-                sights.append(Sight("window", window, self._is_its_own(window, process)))
+                sights.append(Sight("window", window, self._is_its_own(window, launching)))
         for window in read_windows(conn, [one for one in ids if one in self._old]):
             if self._was_raised(window, active) and is_shown(conn, window, desktop):
-                matched = self._is_its_own(window, process)
+                matched = self._is_its_own(window, launching)
                 if matched:
                     sights.append(Sight("focus", window, True))
                 elif window.id == active and active != self._active:
                     self.candidates.append((window, "took the focus and is not known to be the application's"))
-            elif self._was_told(window, active, process):
+            elif self._was_told(window, active, launching):
                 sights.append(Sight("focus", window, True, sure=False))
         sights.sort(key=lambda sight: (sight.matched, sight.sure, sight.window.id == active, sight.outcome == "window"))
         self.candidates += [(one.window, "is not known to be the application's") for one in sights if not one.matched]
@@ -112,33 +117,32 @@ class LaunchWatch:
             or (window.viewable and not old.viewable)
         )
 
-    def _was_told(self, window: Window, active: Optional[int], process: LaunchedProcess) -> bool:
+    def _was_told(self, window: Window, active: Optional[int], launching: Launching) -> bool:
         """Whether an application that ran, in the window that had the focus all along, seems to have taken the work.
 
         An editor opens a new tab there, and raises nothing, as it is raised: the title is all that changes.
         """
-        if window.id != active or active != self._active or not process.over:
+        if window.id != active or active != self._active or not launching.over:
             return False
-        return window.title != self._old[window.id].title and self._is_its_own(window, process)
+        return window.title != self._old[window.id].title and self._is_its_own(window, launching)
 
-    def _is_its_own(self, window: Window, process: LaunchedProcess) -> bool:
+    def _is_its_own(self, window: Window, launching: Launching) -> bool:
         if window.startup_id and window.startup_id == self._startup_id:
             return True
         if window.user_time == self._startup_time and window.id in self._old:
             return True
         if not self._owned.get(window.id):
-            self._owned[window.id] = process.owns(window.pids)
+            self._owned[window.id] = launching.owns(window.pids)
         if self._owned[window.id]:
             return True
         if not self._names & set(window.names):
             return False
         # A window of another launch of the same program is its own, unless this launch has passed the work on to it.
-        others = any(launch_of(pid) for pid in window.pids)
-        return not others or process.over
+        return not launching.is_of_another(window.pids) or launching.over
 
-    def is_of_opener(self, window: Window, process: LaunchedProcess) -> bool:
+    def is_of_opener(self, window: Window, launching: Launching) -> bool:
         """Whether a window is the opener's own: it shows a dialog when it can not start the application."""
-        return process.pid is not None and process.pid in window.pids
+        return launching.pid is not None and launching.pid in window.pids
 
 
 def names_of(entry: Entry) -> Set[str]:

@@ -246,6 +246,7 @@ class Performer:
                 timeout=float(action.timeout),
                 keep_open=action.keep_open,
                 session=self._session,
+                launcher=self._display.launcher,
             )
         window = answer.get("window") or {}
         self._touched.append(int(window.get("id", 0)))
@@ -271,6 +272,7 @@ class Performer:
             display=self._display.name,
             session=self._session,
             entry=step.entry,
+            launcher=self._display.launcher,
         )
 
     def focus(self, step: Step) -> Facts:

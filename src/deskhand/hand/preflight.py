@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from . import actions, picture
 from .coordinates import Space
@@ -12,6 +12,7 @@ from .screen import Region
 
 if TYPE_CHECKING:
     from .applications import Entry
+    from .launcher import Launcher
 
 Point = Tuple[int, int]
 
@@ -37,20 +38,28 @@ class Prepared(NamedTuple):
     region: Optional[Region]
 
 
-def prepare(batch: Batch, screen: Tuple[int, int], newest: Optional[int], environment: Dict[str, str]) -> Prepared:
+def prepare(
+    batch: Batch,
+    screen: Tuple[int, int],
+    newest: Optional[int],
+    environment: Mapping[str, str],
+    launcher: Optional[Launcher] = None,
+) -> Prepared:
     """Check ``batch`` for a screen of that size.
 
-    ``newest`` is the number of the picture the session was given last. ``environment`` is that of the desktop, which
-    decides what applications there are.
+    ``newest`` is the number of the picture the session was given last. ``launcher`` says what applications there are;
+    when it is not given they are those that ``environment``, the desktop's, leads to.
 
     Raises:
         BatchRefused: names the first action that is wrong. Nothing has been sent.
+        Unsupported: it launches or quits, and nobody here can.
     """
+    lookup = _Lookup(environment, launcher)
     space = Space(batch.space, screen)
     steps = []
     for index, action in enumerate(batch.actions):
         try:
-            steps.append(_step(action, space, environment))
+            steps.append(_step(action, space, lookup))
         except ValueError as error:
             facts = dict(getattr(error, "facts", {}))
             raise BatchRefused(f"action {index} ({action.action}): {error}", index, **facts) from None
@@ -71,7 +80,7 @@ def prepare(batch: Batch, screen: Tuple[int, int], newest: Optional[int], enviro
     return Prepared(batch, steps, screen, region)
 
 
-def _step(action: Any, space: Space, environment: Dict[str, str]) -> Step:
+def _step(action: Any, space: Space, lookup: _Lookup) -> Step:
     point = None
     pointing = (actions.Click, actions.Move, actions.MouseDown, actions.MouseUp, actions.Scroll)
     if isinstance(action, pointing) and action.x is not None and action.y is not None:
@@ -90,9 +99,11 @@ def _step(action: Any, space: Space, environment: Dict[str, str]) -> Step:
     if isinstance(action, actions.ClipboardSet):
         _check_whole_characters(action.text)
     if isinstance(action, actions.Launch):
-        return Step(action, entry=_find(action.app, environment))
-    if isinstance(action, actions.Quit) and action.app is not None:
-        return Step(action, entry=_find(action.app, environment, may_be_gone=True))
+        lookup.check()
+        return Step(action, entry=lookup.find(action.app))
+    if isinstance(action, actions.Quit):
+        lookup.check()
+        return Step(action, entry=None if action.app is None else lookup.find(action.app, may_be_gone=True))
     return Step(action, point=point, modifiers=modifiers)
 
 
@@ -114,19 +125,32 @@ class _NoApplication(ValueError):
         self.facts = facts
 
 
-def _find(app: str, environment: Dict[str, str], may_be_gone: bool = False) -> Optional[Entry]:
-    """The entry of an application. One to quit may be gone: what has been uninstalled since may still run."""
-    # Imported when first needed: the one-file form compiles what it imports, at every start.
-    from . import applications
+class _Lookup:
+    """Finds the applications that a batch names."""
 
-    try:
-        return applications.find(app, environment, unlisted=True)
-    except applications.UnknownApplication as error:
-        if may_be_gone:
-            return None
-        raise _NoApplication(str(error), error.facts) from None
-    except applications.ApplicationError as error:
-        raise _NoApplication(str(error), error.facts) from None
+    def __init__(self, environment: Mapping[str, str], launcher: Optional[Launcher]) -> None:
+        self._environment = environment
+        self._launcher = launcher
+
+    def check(self) -> None:
+        if self._launcher is not None:
+            self._launcher.check()
+
+    def find(self, app: str, may_be_gone: bool = False) -> Optional[Entry]:
+        """The entry of an application. One to quit may be gone: what has been uninstalled since may still run."""
+        # Imported when first needed: the one-file form compiles what it imports, at every start.
+        from . import applications
+
+        try:
+            if self._launcher is not None:
+                return self._launcher.find(app)
+            return applications.find(app, self._environment, unlisted=True)
+        except applications.UnknownApplication as error:
+            if may_be_gone:
+                return None
+            raise _NoApplication(str(error), error.facts) from None
+        except applications.ApplicationError as error:
+            raise _NoApplication(str(error), error.facts) from None
 
 
 def _parse_keys(keys: str) -> Any:

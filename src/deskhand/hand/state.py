@@ -235,11 +235,14 @@ def _read_state(path: str) -> Optional[Dict[str, Any]]:
 # ---- what was launched
 
 
-def record_launched(display: str, record: Dict[str, Any], directory: Optional[str] = None) -> None:
+def record_launched(
+    display: str, record: Dict[str, Any], directory: Optional[str] = None, replace: bool = False
+) -> None:
     """Remember that an application was launched on ``display``.
 
     ``record`` holds what the launch knows (application id, session name, ``keep_open`` ...), among it ``pid``;
     ``start_time`` and ``time`` (seconds since the epoch) are added when they are missing.
+    With ``replace`` it stands in place of an older record of the same process, and no reader finds neither.
 
     Raises:
         SetupError: The file can not be written, or another process held its lock for too long.
@@ -253,8 +256,11 @@ def record_launched(display: str, record: Dict[str, Any], directory: Optional[st
     folder = make_own_directory("launched") if directory is None else os.path.join(directory, "launched")
     with _locked(os.path.join(folder, display_key(display) + ".jsonl"), write=True) as file:
         records = _parse(file.read())
-        if len(records) >= _MOST_RECORDS:
-            _rewrite(file, [old for old in records if is_alive(old["pid"], old.get("start_time"))])
+        kept = [old for old in records if not (replace and _is_of(old, record["pid"], record["start_time"]))]
+        if len(kept) >= _MOST_RECORDS:
+            kept = [old for old in kept if is_alive(old["pid"], old.get("start_time"))]
+        if len(kept) < len(records):
+            _rewrite(file, kept)
         file.seek(0, os.SEEK_END)
         if file.tell():
             file.seek(file.tell() - 1)
@@ -285,7 +291,11 @@ def forget_launched(display: str, pid: int, start_time: Optional[int], directory
     if os.path.exists(path):
         with _locked(path, write=True) as file:
             records = _parse(file.read())
-            _rewrite(file, [old for old in records if (old["pid"], old.get("start_time")) != (pid, start_time)])
+            _rewrite(file, [old for old in records if not _is_of(old, pid, start_time)])
+
+
+def _is_of(record: Dict[str, Any], pid: int, start_time: Optional[int]) -> bool:
+    return (record["pid"], record.get("start_time")) == (pid, start_time)
 
 
 def _parse(content: bytes) -> List[Dict[str, Any]]:

@@ -3,6 +3,9 @@
 The picture's bytes follow the answer's line, whose ``picture.bytes`` is their number. The end of standard input between
 two requests is the end: what a named session holds is kept for a minute. In the middle of one it means that nobody
 waits for the answer: the batch stops at its next action and what it held is released.
+
+Over a transport that can only carry text the picture is in the answer's line, as base64. Over one that leaves the pipes
+open when it is cut, silence is taken for the end; an empty line then says that somebody is still there.
 """
 
 from __future__ import annotations
@@ -18,14 +21,19 @@ from .caller import Caller, release
 from .errors import BatchRefused, DeskhandError
 from .hand import Hand
 from .resident import MAX_REQUEST, read_request
+from .stream_lease import REQUESTS, StreamLease
 
 
-def serve(hand: Hand, stdin: int, stdout: int) -> int:
-    """Answer until standard input ends, nobody reads the answers, or SIGTERM, SIGINT or SIGHUP; the exit status."""
-    stream = _Stream(hand, stdin, stdout)
+def serve(hand: Hand, stdin: int, stdout: int, text: bool = False, silence: Optional[float] = None) -> int:
+    """Answer until standard input ends, nobody reads the answers, or SIGTERM, SIGINT or SIGHUP; the exit status.
+
+    ``text``: the picture is in the answer as base64. ``silence``: seconds without a byte that count as the end.
+    """
+    stream = _Stream(hand, stdin, stdout, text, silence)
     try:
         return stream.serve()
     finally:
+        stream.lease.end()
         if stream.caller.gone:
             release(hand)
         try:
@@ -35,12 +43,15 @@ def serve(hand: Hand, stdin: int, stdout: int) -> int:
 
 
 class _Stream:
-    def __init__(self, hand: Hand, stdin: int, stdout: int) -> None:
+    def __init__(self, hand: Hand, stdin: int, stdout: int, text: bool, silence: Optional[float]) -> None:
         self._hand = hand
         self._stdin = stdin
         self._stdout = stdout
         self._wake, waker = os.pipe()
-        self.caller = Caller(hand, stdin, stdout, MAX_REQUEST)
+        self._text = text
+        self._silent = silence is not None
+        self.lease = StreamLease(hand)
+        self.caller = Caller(hand, stdin, stdout, MAX_REQUEST, silence, self._cut)
         os.set_blocking(waker, False)
         # The signal alone would not end a read (PEP 475).
         signal.set_wakeup_fd(waker)
@@ -53,6 +64,8 @@ class _Stream:
             line = self._line()
             if line is None:
                 return status
+            if self._silent and not line:
+                continue
             with self.caller.watched():
                 reply = self._reply(line)
             if self.caller.waits():
@@ -68,6 +81,8 @@ class _Stream:
             request: Any = read_request(line)
         except BatchRefused as error:
             return error_reply(error)
+        if isinstance(request, dict) and request.get("request") in REQUESTS:
+            return self.lease.answer(request)
         return answer(self._hand, request, self.caller.waits)
 
     def _line(self) -> Optional[bytes]:
@@ -81,18 +96,23 @@ class _Stream:
                 del buffer[: len(line) + 1]
                 return line
             looked = len(buffer)
-            ready, _, _ = select.select([self._stdin, self._wake], [], [])
-            if self._wake in ready or not self.caller.waits():
+            ready, _, _ = select.select([self._stdin, self._wake], [], [], self.caller.patience())
+            if not ready or self._wake in ready or not self.caller.waits():
                 return None
             data = os.read(self._stdin, 1 << 16)
             if not data:
                 return None
             buffer += data
+            self.caller.heard()
+
+    def _cut(self) -> None:
+        self._hand.cut()
+        self.lease.cut()
 
     def _write(self, reply: Reply) -> None:
-        content = reply.picture.content if reply.picture is not None else b""
-        body = reply.answer
-        if reply.picture is not None:
+        content, body = b"", reply.with_base64() if self._text else reply.answer
+        if reply.picture is not None and not self._text:
+            content = reply.picture.content
             body = {**body, "picture": {**body["picture"], "bytes": len(content)}}
         rest = memoryview(json.dumps({**body, "status": reply.status}).encode() + b"\n" + content)
         try:
