@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from deskhand import BatchRefused, LocalDisplay, Session, TraceRecorder
+from deskhand import BatchRefused, LocalDisplay, Outcome, Session, TraceRecorder
 from deskhand.approvals import OWN_SCREEN, Ask, Declined, Policy, declined
 from deskhand.hand.actions import KINDS
 from deskhand.testing import XServer
+from deskhand.turns import LeaseTerms
 from deskhand.vendors import base, running
 from tests.probes import RawWindow
 from tests.test_session import Told
@@ -198,10 +199,112 @@ def test_the_answers_are_recorded(tmp_path: Path) -> None:
                 pass
 
     asyncio.run(work())
-    lines = [json.loads(line) for line in (tmp_path / "trace.jsonl").read_text().splitlines()]
-    said = [line["text"].split(" by")[0] for line in lines if line["event"] == "say"]
-    assert said == ["Allowed", "Declined"]
+    lines = recorded(tmp_path)
+    assert [line["event"] for line in lines] == ["start", "approval", "batch", "approval", "batch"]
+    assert [line["outcome"] for line in lines[1::2]] == ["allowed", "declined"]
+    assert lines[1]["ask"]["source"] == "policy: launch"
     assert lines[-1]["answer"]["sent"] == "none"
+
+
+def recorded(directory: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (directory / "trace.jsonl").read_text().splitlines()]
+
+
+def test_every_way_an_ask_can_end_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deskhand.session.PARKED", 0.05)
+
+    async def late(ask: Ask) -> bool:
+        await asyncio.sleep(60)
+        return True
+
+    async def broken(ask: Ask) -> bool:
+        raise TimeoutError("the person's own program")
+
+    async def work() -> None:
+        session = Session(Told(), trace=TraceRecorder(tmp_path, goal="g"), policy=Policy(launch=True))
+        launch = batch({"action": "launch", "app": "a"})
+        for approve in (None, late):
+            session.approve = approve
+            with pytest.raises(Declined):
+                await session.act(launch)
+            assert session.last_outcome is not None
+            assert not session.last_outcome["ok"]
+        monkeypatch.setattr("deskhand.session.PARKED", 60)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(session.act(launch), 0.05)
+        session.approve = broken
+        with pytest.raises(TimeoutError, match="own program"):
+            await session.act(launch)
+
+    asyncio.run(work())
+    outcomes = [line["outcome"] for line in recorded(tmp_path) if line["event"] == "approval"]
+    assert outcomes == ["nobody", "no answer", "cancelled"]
+
+
+@pytest.mark.parametrize("ends", ["no", "cancelled", "broken"])
+def test_the_lease_is_no_longer_than_it_was_however_the_question_ends(display: XServer, ends: str) -> None:
+    async def person(ask: Ask) -> bool:
+        if ends == "broken":
+            raise ValueError("the person's own program")
+        if ends == "cancelled":
+            await asyncio.sleep(60)
+        return False
+
+    async def work() -> None:
+        terms = LeaseTerms(ttl=0.05)
+        backend = LocalDisplay(display.display)
+        async with Session(backend, name="asking", lease=terms, policy=OWN_SCREEN, approve=person) as session:
+            with pytest.raises((Declined, ValueError, asyncio.TimeoutError)):
+                await asyncio.wait_for(session.act(batch(CLICK)), 1 if ends == "cancelled" else 60)
+            other = Session(LocalDisplay(display.display), name="other", lease=LeaseTerms(wait=30))
+            async with other:  # it would queue for an hour
+                pass
+
+    asyncio.run(work())
+
+
+def test_nobody_is_asked_about_a_batch_that_will_be_refused() -> None:
+    async def work() -> None:
+        backend, person = Told(), Person()
+        session = Session(backend, max_actions=2, policy=OWN_SCREEN, approve=person)
+        for wrong in (
+            batch(CLICK, {"action": "clik"}),
+            batch(),
+            batch(CLICK, CLICK, CLICK),
+            {"actions": [CLICK], "x": 1},
+        ):
+            with pytest.raises(BatchRefused):
+                await session.act(wrong)
+        assert backend.sent == []
+        assert person.asked == []
+
+    asyncio.run(work())
+
+
+def test_two_runs_of_one_policy_ask_each_for_itself() -> None:
+    async def work() -> None:
+        people = [Person(True), Person(False)]
+        runs = [Session(Told(), policy=OWN_SCREEN, approve=person) for person in people]
+        done = await asyncio.gather(*(run.act(batch(CLICK)) for run in runs), return_exceptions=True)
+        assert [type(one) for one in done] == [Outcome, Declined]
+        assert [len(person.asked) for person in people] == [1, 1]
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("app", ["firefox-esr", "Firefox ESR", "FIREFOX", "firefox_esr.desktop"])
+def test_a_listed_application_is_not_opened_by_another_of_its_names(app: str) -> None:
+    assert sources(Policy(windows=("firefox-esr",)), {"action": "launch", "app": app}) == [(0, "policy: window")]
+    assert sources(Policy(windows=("bank",)), {"action": "launch", "app": app}) == []
+
+
+def test_rules_in_words() -> None:
+    rules = ["launch", "forced-quit", "window:My Bank", "window:a:b"]
+    assert Policy.parse(rules) == Policy(launch=True, forced_quit=True, windows=("My Bank", "a:b"))
+    assert Policy.parse([]).asks_nothing
+    for wrong in ("windows", "window:", "window", "parse", "", "Launch", "forced_quit"):
+        with pytest.raises(ValueError, match="is none of launch, forced-quit, secret, input, window:NAME"):
+            Policy.parse([wrong])
 
 
 def test_a_window_on_the_list_of_a_real_desktop(openbox_display: XServer, tmp_path: Path) -> None:

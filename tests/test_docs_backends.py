@@ -1,4 +1,6 @@
-"""Every example of ``docs/backends.md`` is run as it stands, on a real X server, with a stand-in for the container."""
+"""Every example of ``docs/backends.md`` is run as it stands, on a real X server, with stand-ins for the container and
+E2B.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,18 @@ import pytest
 
 from deskhand.testing import XServer
 from tests.commands import environment
+from tests.standins import e2b
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "backends.md"
 CODES = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
 #: What each example prints, as a pattern.
-PRINTS = [r"True [1-9]\d+\n", r"\[1280, 800\]\n", r"hello Text Editor\n"]
+PRINTS = [
+    r"True [1-9]\d+\n",
+    r"True [1-9]\d+\n",
+    r"\[1280, 800\]\n",
+    r"True [1-9]\d+\n",
+    r"hello Text Editor\n",
+]
 
 
 def test_every_example_is_run() -> None:
@@ -23,13 +32,18 @@ def test_every_example_is_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "prints"), list(zip(CODES, PRINTS, strict=False)), ids=["guest", "function", "memory"]
+    ("code", "prints"), list(zip(CODES, PRINTS, strict=False)), ids=["own screen", "guest", "function", "e2b", "memory"]
 )
 def test_an_example(display: XServer, tmp_path: Path, code: str, prints: str) -> None:
-    code = code.replace('transports.docker("my-container")', "transports.subprocess()").replace(":71", display.display)
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment(display), cwd=tmp_path, capture_output=True, text=True, timeout=60
-    )
+    with e2b.serving(env={"DISPLAY": display.display}) as api:
+        keys = {"E2B_API_KEY": e2b.KEY, "E2B_API_URL": api.url, "E2B_SANDBOX_URL": api.url}
+        run_example(environment(display, **keys), tmp_path, code.replace(":71", display.display), prints)
+
+
+def run_example(env: dict[str, str], tmp_path: Path, code: str, prints: str) -> None:
+    code = code.replace('transports.docker("my-container")', "transports.subprocess()")
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(prints, done.stdout)
 

@@ -54,7 +54,7 @@ def test_exported_members() -> None:
         assert value.__name__.rpartition(".")[2] == name
         assert value.__doc__, name
         assert name in dir(deskhand)
-    assert deskhand.__all__ == sorted(deskhand.__all__, key=lambda name: (name.islower(), name))
+    assert deskhand.__all__ == sorted(deskhand.__all__, key=lambda name: (name.islower(), not name.isupper(), name))
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         deskhand.nothing  # noqa: B018
 

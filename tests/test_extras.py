@@ -65,8 +65,38 @@ def test_every_extra_that_is_named_is_there() -> None:
     assert {extra for _, extra, _ in WAYS_IN.values()} <= set(extras)
 
 
+#: Each vendor's model: its class, the package it needs and what the extra is called.
+MODELS = {
+    "anthropic": ("Claude", "anthropic", "anthropic"),
+    "openai": ("Gpt", "openai", "openai"),
+    "google": ("Gemini", "google", "google"),
+    "compatible": ("Compatible", "openai", "openai"),
+}
+
+
+@pytest.mark.parametrize("module", MODELS)
+def test_a_vendor_whose_package_is_missing_names_its_extra(module: str) -> None:
+    name, package, extra = MODELS[module]
+    code = BLOCK.format(missing=[package]) + (
+        f"from deskhand.agents.{module} import {name}\nfrom deskhand import SetupError\n"
+        f"try:\n    {name}('a-model', 'http://127.0.0.1:1')\nexcept SetupError as error:\n    print(error)"
+    )
+    done = python(code)
+    assert done.stdout.endswith(f"is not installed: install it with: pip install 'deskhand[{extra}]'\n"), done.stderr
+
+
+def test_the_package_alone_imports_nothing() -> None:
+    done = python(
+        "import sys; before = set(sys.modules); import deskhand\n"
+        "print(*sorted(name for name in set(sys.modules) - before if name.split('.')[0] == 'deskhand'))\n"
+        "print(*{'asyncio', 'pydantic', 'PIL', 'typer', 'numpy', 'ctypes', 'importlib.metadata'} & set(sys.modules))"
+    )
+    assert done.stdout == "deskhand\n\n", done.stderr
+
+
 def test_nothing_optional_is_imported_before_it_is_used() -> None:
     optional = ["mcp", "pydantic_ai", "agents", "inspect_ai", "openai", "anthropic", "google", "pydantic", "httpx"]
+    optional += ["httpx2", "fastapi", "uvicorn", "e2b", "harbor", "ray", "PIL", "numpy", "zlib_ng", "simplejpeg"]
     code = (
         "import sys, deskhand\n"
         "from deskhand import Session, LocalDisplay, TraceRecorder\n"

@@ -12,6 +12,7 @@ import pytest
 from deskhand import (
     ActionFailed,
     Backend,
+    BackendError,
     BatchRefused,
     BudgetSpent,
     DisplayLost,
@@ -161,6 +162,54 @@ def test_without_a_limit_there_is_none() -> None:
 def test_no_budget_at_all_is_a_mistake(limit: int) -> None:
     with pytest.raises(ValueError, match="max_actions"):
         Session(Told(), max_actions=limit)
+
+
+@pytest.mark.parametrize("error", [BackendError("the answer was lost"), DisplayLost("gone")])
+def test_of_a_batch_that_is_lost_all_counts(error: BackendError) -> None:
+    """Else a run whose answers get lost would have no limit."""
+
+    async def run() -> None:
+        session = Session(Told(error), max_actions=3)
+        with pytest.raises(BackendError):
+            await session.act(batch("click", "click", "wait"))
+        assert session.actions_left == 0
+        with pytest.raises(BudgetSpent):
+            await session.act(batch("click"))
+
+    asyncio.run(run())
+
+
+def test_a_batch_that_is_cancelled_counts_unless_it_waits_for_its_turn() -> None:
+    class Slow(Told):
+        async def act(self, envelope: Envelope) -> Outcome:
+            await asyncio.sleep(60)
+            raise AssertionError
+
+    async def run() -> None:
+        session = Session(Slow(), max_actions=10)
+        first = asyncio.create_task(session.act(batch("click", "click")))
+        await asyncio.sleep(0)
+        second = asyncio.create_task(session.act(batch("wait", "wait", "wait")))
+        await asyncio.sleep(0.01)
+        for task in (second, first):
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert session.actions_used == 2
+
+    asyncio.run(run())
+
+
+def test_a_look_that_is_lost_costs_nothing() -> None:
+    lost = DisplayLost("gone", answer={"ok": False, "sent": "unknown", "results": [{"action": "a", "status": "ok"}]})
+
+    async def run() -> None:
+        session = Session(Told(lost), max_actions=10)
+        with pytest.raises(DisplayLost):
+            await session.screenshot()
+        assert session.actions_used == 0
+
+    asyncio.run(run())
 
 
 def test_what_a_lost_display_leaves_is_counted() -> None:

@@ -112,3 +112,43 @@ def test_the_page_shows_a_turn(tmp_path: Path) -> None:
         page.press("ArrowRight")
         assert "ran out of tokens" in page.run("document.getElementById('words').textContent")
         assert page.complaints() == []
+
+
+def asked(directory: Path, outcome: str = "declined", **ask: Any) -> Steps:
+    told = {"verb": "click", "source": "policy: window", "reason": "click in the window 'My <Bank>'", "once": False}
+    action = {"action": "click", "x": 1, "y": 2}
+    with TraceRecorder(directory, goal="g") as trace:
+        trace.approval({**told, "facts": action, **ask}, outcome, 1.0, 2.0)
+        trace.finish("done")
+    return Steps(*read_events(directory / "trace.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "badge"),
+    [("allowed", "ok"), ("declined", "refused"), ("nobody", "refused"), ("no answer", "refused"), ("x", "refused")],
+)
+def test_a_question_to_a_person_is_a_step(tmp_path: Path, outcome: str, badge: str) -> None:
+    walked = asked(tmp_path / "t", outcome)
+    step = walked.steps[0]
+    assert (step["kind"], step["badge"], step["answer"], step["elapsed_s"]) == ("approval", badge, outcome, 2.0)
+    assert step["asked"] == "click (1, 2)"
+    assert walked.head["counts"]["approvals"] == 1
+
+
+@pytest.mark.parametrize("facts", [{}, {"id": "sc", "code": "x"}, 3, None, "text", [1]])
+def test_facts_of_any_shape(tmp_path: Path, facts: Any) -> None:
+    assert asked(tmp_path / "t", facts=facts, reason=None, once="yes").steps[0]["once"] is False
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_the_page_shows_what_a_person_was_asked(tmp_path: Path) -> None:
+    asked(tmp_path / "t")
+    with browser(tmp_path) as page:
+        page.open(tmp_path / "t" / "index.html", "#step-1")
+        words = page.run("document.getElementById('words').textContent")
+        for text in ("click in the window 'My <Bank>'", "a person declined", "click (1, 2)", "policy: window"):
+            assert text in words
+        assert "question to a person1" in page.run("document.getElementById('numbers').textContent")
+        assert "a person declined" in page.run("document.getElementById('timeline').textContent")
+        assert page.complaints() == []

@@ -55,7 +55,7 @@ def test_a_session_is_one_line_an_event(tmp_path: Path) -> None:
     assert events[3]["elapsed_s"] == 0.5
     summary = json.loads((page.parent / "summary.json").read_text())
     assert summary["outcome"] == "done"
-    assert summary["counts"] == {"batches": 1, "actions": 1, "failed": 0, "tools": 1, "errors": 1}
+    assert summary["counts"] == {"batches": 1, "actions": 1, "failed": 0, "tools": 1, "errors": 1, "approvals": 0}
 
 
 def test_pictures_are_kept_to_the_byte_and_the_last_one_is_the_next_before(tmp_path: Path) -> None:
@@ -293,3 +293,62 @@ def test_any_secret_is_masked_in_any_text(secret: str, around: str) -> None:
     if not secret.strip() or secret in MASK:
         return
     assert secret not in redactor.clean({"error": f"{around}{secret}{secret}{around}"})["error"].replace(MASK, "")
+
+
+ACTION = {"action": "type", "text": 'my "own" pass-word', "secret": True}
+ENVELOPE = {"actions": [{"action": "key", "keys": "a"}, ACTION]}
+AS_JSON = json.dumps(ENVELOPE)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"tool_calls": [{"function": {"name": "computer_act", "arguments": AS_JSON}}]},
+        [{"type": "function_call", "arguments": json.dumps(ENVELOPE, indent=1)}],
+        [{"type": "tool_use", "input": ENVELOPE}],
+        [{"function_call": {"name": "computer_act", "args": ENVELOPE}}],
+        {"content": f"I do it.\n<tool_call>\n{AS_JSON}\n</tool_call> and [then] {{more}}"},
+        {"content": json.dumps({"arguments": AS_JSON})},
+        {"tool_calls": [{"function": {"name": "computer_act", "arguments": AS_JSON[: AS_JSON.index(', "secret')]}}]},
+        {"tool_calls": [{"function": {"name": "computer_act", "arguments": AS_JSON[:-14]}}]},
+    ],
+    ids=["chat", "openai", "anthropic", "google", "in text", "twice", "cut before it says so", "cut"],
+)
+def test_a_secret_is_masked_in_the_reply_that_first_says_it(tmp_path: Path, reply: Any) -> None:
+    """Before any batch, and also when there never is one: the reply may be refused, or the run be killed."""
+    trace = TraceRecorder(tmp_path, goal="g")
+    trace.model_turn("m", given=[], reply=reply, text="", facts={}, started=0, elapsed_s=0)
+    write_page(tmp_path)
+    assert b"pass-word" not in everything(tmp_path)
+    assert b"computer_act" in everything(tmp_path) or "tool_calls" not in str(reply)
+
+
+def test_a_secret_in_the_place_of_a_fields_name(tmp_path: Path) -> None:
+    trace = TraceRecorder(tmp_path, goal="g")
+    told = answer(ok=False, error="action 0 (type) has no field 'pass-word': use text")
+    trace.batch(batch({"action": "type", "pass-word": 1, "secret": True}), told, None, "png", 0, 0)
+    trace.finish("done")
+    assert b"pass-word" not in everything(tmp_path)
+
+
+def test_what_a_person_is_asked_holds_no_secret(tmp_path: Path) -> None:
+    trace = TraceRecorder(tmp_path, goal="g")
+    trace.approval({"verb": "type", "source": "s", "reason": "r", "facts": ACTION}, "nobody", 0, 0)
+    trace.error('it said: my "own" pass-word')
+    trace.finish("done")
+    assert b"pass-word" not in everything(tmp_path)
+    assert lines(tmp_path)[1]["outcome"] == "nobody"
+
+
+@given(st.text(alphabet='{}[]":,secrt xu\\0', max_size=60))
+@settings(max_examples=200, deadline=None)
+def test_any_text_can_be_recorded(text: str) -> None:
+    redactor = Redactor()
+    redactor.learn({"reply": text})
+    assert isinstance(redactor.clean({"reply": text})["reply"], str)
+
+
+def test_a_text_of_brackets_takes_no_time() -> None:
+    redactor = Redactor()
+    redactor.learn("secret" + "[" * 200_000)
+    redactor.learn("secret" + '{"a":' * 200_000)

@@ -126,6 +126,17 @@ def test_a_batch_and_a_person_who_thinks_keep_the_desktop_beyond_its_time(displa
     run(work())
 
 
+def test_a_session_that_ends_while_a_person_thinks_does_not_take_the_desktop_again(display: XServer) -> None:
+    async def work() -> None:
+        asking = session(display, "asking")
+        async with asking.parked():
+            await asking.aclose()
+        async with session(display, "other"):
+            pass
+
+    run(work())
+
+
 def test_a_cancelled_batch_keeps_the_turn(display: XServer) -> None:
     async def work() -> None:
         async with session(display, "holder") as holder:

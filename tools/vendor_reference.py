@@ -36,12 +36,12 @@ from deskhand.vendors.running import first_look, run_turn
 adapter = load("anthropic_toolset")((1280, 800))            # the screen's size; adapter.tools() goes into the request
 async with Session(LocalDisplay(":71")) as session:
     look = await first_look(adapter, session)               # the picture to begin with
-    blocks, finish = await run_turn(adapter, message, session, approve)
+    blocks, finish = await run_turn(adapter, message, session)
 ```
 
-`message` is the vendor's object or its JSON; no SDK is needed for either. `approve` is asked before anything is sent
-when the vendor or the adapter wants a person's yes (OpenAI's safety checks, Gemini's safety decisions, Anthropic's
-confirm).
+`message` is the vendor's object or its JSON; no SDK is needed for either. The session's `approve` is asked
+before anything is sent when the vendor or the adapter wants a person's yes (OpenAI's safety checks, Gemini's safety
+decisions, Anthropic's confirm). A whole loop for each vendor: [vendor-loops](vendor-loops.md).
 
 ## Actions by vendor
 
@@ -55,6 +55,7 @@ VENDORS = (
     ("Qwen-VL", "qwen", "0 to 1000 on both axes"),
     ("UI-TARS", "ui_tars", "pixels of the picture as the model resizes it, or 0 to 1000 on both axes"),
     ("pyautogui", "pyautogui", "pixels of the last picture, or of the screen"),
+    ("OSWorld", "osworld", "pixels of the last picture, or of the screen"),
 )
 MORE = {
     "anthropic_toolset": "Each verb is a tool call, several a turn; each is answered, those after a failure with the"
@@ -69,6 +70,8 @@ MORE = {
     "ui_tars": 'Text with `Action:`; `positions="thousandths"` for 1.0 and Doubao.',
     "pyautogui": "Read as a syntax tree and never run: calls of these functions with literal arguments, imports of"
     " `pyautogui` and `time`. A last line of `DONE`, `FAIL` or `WAIT` is taken too.",
+    "osworld": "The action space `computer_13`: JSON objects in code blocks, the parameters beside `action_type` or in"
+    ' `parameters`; `positions="screen"` is OSWorld\'s own. Its code action space is `pyautogui`.',
 }
 
 
@@ -111,6 +114,7 @@ def _pictures() -> str:
         ("Qwen-VL", "qwen"),
         ("UI-TARS", "ui_tars"),
         ("pyautogui", "pyautogui"),
+        ("OSWorld", "osworld"),
     ):
         limits = load(name).default_limits  # type: ignore[attr-defined]
         sizes = [picture_size(screen, limits) for screen in screens]

@@ -14,7 +14,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deskhand.backends import Backend, Finished, Guest, LocalDisplay, Memory, Outcome, Transport, transports
+    from deskhand.backends import (
+        E2B,
+        Backend,
+        Daemon,
+        Finished,
+        Guest,
+        LocalDisplay,
+        Memory,
+        Outcome,
+        OwnScreen,
+        Transport,
+        transports,
+    )
     from deskhand.desktop import DesktopState, list_desktops, start_desktop, stop_desktop
     from deskhand.errors import (
         ActionError,
@@ -37,6 +49,7 @@ if TYPE_CHECKING:
     from deskhand.trace import TraceRecorder
 
 __all__ = [
+    "E2B",
     "ActionError",
     "ActionFailed",
     "Backend",
@@ -44,6 +57,7 @@ __all__ = [
     "BatchRefused",
     "BudgetSpent",
     "CaptureFailed",
+    "Daemon",
     "DeskhandError",
     "DesktopInUse",
     "DesktopState",
@@ -56,6 +70,7 @@ __all__ = [
     "ModelUnavailable",
     "NoDisplay",
     "Outcome",
+    "OwnScreen",
     "RequestFailed",
     "Session",
     "SetupError",
@@ -70,11 +85,14 @@ __all__ = [
 
 _HOME = {
     "Backend": "deskhand.backends",
+    "Daemon": "deskhand.backends",
+    "E2B": "deskhand.backends",
     "Finished": "deskhand.backends",
     "Guest": "deskhand.backends",
     "LocalDisplay": "deskhand.backends",
     "Memory": "deskhand.backends",
     "Outcome": "deskhand.backends",
+    "OwnScreen": "deskhand.backends",
     "Transport": "deskhand.backends",
     "transports": "deskhand.backends",
     "DesktopState": "deskhand.desktop",

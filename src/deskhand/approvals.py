@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from deskhand.errors import BatchRefused, DeskhandError
 from deskhand.hand.coordinates import Space
@@ -37,6 +37,23 @@ class Ask:
 #: Asks a person; true when allowed.
 Approve = Callable[[Ask], Awaitable[bool]]
 
+#: What became of an ask. ``nobody``: there is nobody to ask; ``no answer``: none came in time; ``cancelled``: the call
+#: that needed it ended before the answer.
+Answer = Literal["allowed", "declined", "nobody", "no answer", "cancelled"]
+
+
+async def answer_of(approve: Approve, ask: Ask, seconds: float) -> Answer:
+    """Ask a person, who has ``seconds`` to answer."""
+    import asyncio
+
+    try:
+        async with asyncio.timeout(seconds) as deadline:
+            return "allowed" if await approve(ask) else "declined"
+    except TimeoutError:
+        if deadline.expired():
+            return "no answer"
+        raise
+
 
 class Declined(BatchRefused):
     """A person said no, or nobody was there to ask. Nothing was sent."""
@@ -55,7 +72,8 @@ class Policy:
         launch: Opening an application.
         forced_quit: Ending an application by force.
         secret: Typing a text marked secret.
-        windows: Acting in windows whose application id is one of these, or whose title contains one, whatever the case.
+        windows: Acting in windows whose application id is one of these, or whose title contains one, whatever the case;
+            and launching what may be one of these. It knows the windows that are there before the batch.
         input: Everything that types, clicks or changes something, once a session: for a person's own screen.
     """
 
@@ -68,6 +86,25 @@ class Policy:
     def __post_init__(self) -> None:
         if isinstance(self.windows, str) or not all(isinstance(one, str) and one for one in self.windows):
             raise TypeError("windows must be a list of names, none of them empty")
+
+    @classmethod
+    def parse(cls, rules: Sequence[str]) -> Policy:
+        """From words: ``launch``, ``forced-quit``, ``secret``, ``input``, and ``window:NAME`` for each window.
+
+        Raises:
+            ValueError: A rule that is none of these.
+        """
+        flags: dict[str, bool] = {}
+        windows: list[str] = []
+        for rule in rules:
+            kind, _, name = rule.partition(":")
+            if kind == "window" and name:
+                windows.append(name)
+            elif rule in _RULES:
+                flags[rule.replace("-", "_")] = True
+            else:
+                raise ValueError(f"{rule!r} is none of {', '.join(_RULES)}, window:NAME")
+        return cls(**flags, windows=tuple(windows))
 
     @property
     def asks_nothing(self) -> bool:
@@ -102,7 +139,8 @@ class Policy:
         screen: tuple[int, int],
     ) -> list[Ask]:
         verb = str(action["action"])
-        shown = {name: value for name, value in action.items() if name != "text" or action.get("secret") is not True}
+        secret = action.get("secret") not in (None, False)
+        shown = {name: value for name, value in action.items() if name != "text" or not secret}
         found: list[Ask] = []
 
         def ask(rule: str, reason: str, once: bool = False) -> None:
@@ -117,7 +155,7 @@ class Policy:
         for window in listed:
             if _touches(action, verb, space, window, screen):
                 ask("window", f"{verb} in the window {window.get('title')!r}")
-        if self.windows and verb == "launch" and self._names({"title": "", "app_id": action.get("app")}):
+        if verb == "launch" and self._may_mean(str(action.get("app"))):
             ask("window", f"open {action.get('app')!r}")
         if self.input and verb in ACTING:
             ask("input", f"{verb} on this screen, and from then on whatever it does here", once=True)
@@ -127,15 +165,25 @@ class Policy:
         title, app = str(window.get("title")).casefold(), str(window.get("app_id")).casefold()
         return any(name.casefold() == app or name.casefold() in title for name in self.windows)
 
+    def _may_mean(self, app: str) -> bool:
+        """Whether what is launched may be on the list: by its id or its name ("firefox-esr", "Firefox ESR")."""
+        asked = _letters(app)
+        return any(_letters(name) in asked or (asked and asked in _letters(name)) for name in self.windows)
+
 
 #: A person's own screen: the first thing that types or clicks is asked for, once.
 OWN_SCREEN = Policy(input=True)
 
+_RULES = ("launch", "forced-quit", "secret", "input")
 _POINTER = frozenset({"click", "mouse_down", "mouse_up", "drag", "scroll"})
 _KEYBOARD = frozenset({"type", "key", "hold_key", "key_down"})
 _WINDOW = frozenset({"focus", "close", "resize", "quit"})
 #: The actions that type, click or change something.
 ACTING = _POINTER | _KEYBOARD | _WINDOW | {"move", "key_up", "launch", "clipboard_set"}
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold())) or name.casefold()
 
 
 def _touches(

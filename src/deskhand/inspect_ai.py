@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from deskhand.approvals import Approve, Policy
 from deskhand.backends.guest import Finished, Guest
 from deskhand.errors import ActionError, Unsupported
 from deskhand.extras import needs
@@ -46,6 +47,8 @@ def desktop_tools(
     sandbox_name: str | None = None,
     user: str | None = None,
     python: str = "python3",
+    policy: Policy | None = None,
+    approve: Approve | None = None,
 ) -> list[Tool]:
     """The three tools. Each sample has a session of its own.
 
@@ -56,6 +59,9 @@ def desktop_tools(
         sandbox_name: Which of the sample's sandboxes; None: the default one.
         user: The user to run the hand as; None: the sandbox's.
         python: The Python there.
+        policy: What needs a person; by default nothing. Inspect's own approval policies are asked before a call gets
+            here, by the tool's name.
+        approve: Asks a person; without it what needs one is declined.
     """
     opened: WeakKeyDictionary[SandboxEnvironment, ComputerTools] = WeakKeyDictionary()
 
@@ -64,7 +70,8 @@ def desktop_tools(
         if place not in opened:
             guest = Guest(_runs_in(place, user, python), display, xauthority, python)
             limits = limits_for(str(get_model())) if get_model() is not None else DEFAULT_LIMITS
-            opened[place] = await ComputerTools.open(Session(guest, max_actions, name="inspect"), limits)
+            session = Session(guest, max_actions, name="inspect", policy=policy, approve=approve)
+            opened[place] = ComputerTools(session, limits=limits)  # at once: two calls may come side by side
         try:
             answer = await opened[place].call_or_raise(name, arguments)
         except (ActionError, Unsupported) as error:

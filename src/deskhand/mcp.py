@@ -5,7 +5,8 @@
     asyncio.run(serve_stdio(Session(LocalDisplay(":71"), name="mcp", lease=LeaseTerms())))
 
 One server process serves one client and has one session. The session takes the desktop at its first call and keeps it
-until some minutes after its last one, so that a client that is left open keeps nobody out.
+until some minutes after its last one, so that a client that is left open keeps nobody out. What the session's policy
+wants a person to allow is asked through the client, see ``mcp_approval``.
 
 MCP specification: Tools (annotations, structured content), Progress, Cancellation.
 """
@@ -17,14 +18,26 @@ import base64
 import contextlib
 import time
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Literal, cast
 
 from deskhand.errors import DeskhandError
 from deskhand.extras import needs
+from deskhand.mcp_approval import ClientApproval
 from deskhand.session import Session
 from deskhand.standard_streams import StandardInput, StandardOutput
-from deskhand.tools import DEFAULT_LIMITS, ComputerTools, Launching, Tool, ToolAnswer, instructions, limits_for, tools
+from deskhand.tools import (
+    DEFAULT_LIMITS,
+    ComputerTools,
+    Launching,
+    Tool,
+    ToolAnswer,
+    instructions,
+    limits_for,
+    refusal,
+    tools,
+)
 
 with needs("The MCP server", "mcp", "mcp", "mcp_types"):
     import mcp_types as types
@@ -74,30 +87,64 @@ class ComputerServer:
         self.structured: Structured = structured
         self._tools = ComputerTools(session, launching, DEFAULT_LIMITS)
         self._known_client = ""
+        self._approval = ClientApproval(session)
         self.server: Server[Any] = Server(
             "deskhand",
             version=version("deskhand"),
             title="Deskhand: a Linux desktop",
             instructions=instructions(launching),
-            on_list_tools=self._list_tools,
-            on_call_tool=self._call_tool,
+            on_list_tools=self.list_tools,
+            on_call_tool=self.call_tool,
         )
 
-    async def _list_tools(
+    async def list_tools(
         self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         structured = self._sends_structured(_client_name(ctx))
         return types.ListToolsResult(tools=[_described(tool, structured) for tool in tools()])
 
-    async def _call_tool(
+    async def call_tool(
         self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         client = _client_name(ctx)
         if client != self._known_client:
             self._known_client, self._tools.limits = client, limits_for(client)
-        async with _progress(ctx, params.name):
-            answer = await self._tools.call(params.name, params.arguments or {})
-        return _result(answer, self._sends_structured(client))
+        structured = self._sends_structured(client)
+        async with _progress(ctx, params.name) as doing:
+            try:
+                approved = await self._approve(ctx, params, doing)
+            except DeskhandError as error:
+                return _result(refusal(error), structured)
+            if isinstance(approved, types.InputRequiredResult):
+                return approved
+            answer = await self._tools.call(params.name, params.arguments or {}, approved)
+        return _result(answer, structured)
+
+    async def _approve(
+        self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams, doing: _Doing
+    ) -> bool | types.InputRequiredResult:
+        """Whether a person has allowed the call; or the question that the client has to bring an answer to.
+
+        Raises:
+            DeskhandError: It is not allowed, or will be refused.
+        """
+        allowed = await self._approval.resume(params)
+        if self.session.approve is not None:
+            return False  # there is somebody to ask beside the client: the session does it
+        asks = await self._tools.asks(params.name, params.arguments or {})
+        # What has changed on the screen since the person was asked is asked for by itself.
+        known = {(ask.call, ask.verb, ask.source) for ask in allowed}
+        wanted = [ask for ask in asks if (ask.call, ask.verb, ask.source) not in known]
+        if not wanted:
+            return bool(asks)
+        doing.what = "waits for a person to allow it"
+        question = await self._approval.ask(ctx, params, wanted)
+        doing.what = ""
+        return True if question is None else question
+
+    async def aclose(self) -> None:
+        """Give up what waits for a person. The session is closed by whoever made it."""
+        await self._approval.aclose()
 
     def _sends_structured(self, client: str) -> bool:
         if self.structured == "auto":
@@ -112,11 +159,15 @@ async def serve_stdio(session: Session, structured: Structured = "auto") -> None
         # Without a display yet there may be one at the first call, which then says what is wrong.
         with contextlib.suppress(DeskhandError):
             launching = (await session.backend.info()).get("launching", "by_name")
-        served = ComputerServer(session, launching, structured).server
+        computer = ComputerServer(session, launching, structured)
+        served = computer.server
         # The SDK's own streams wait for a read or a write that nothing ends, also when the process is told to end.
         lines, output = cast(Any, StandardInput()), cast(Any, StandardOutput())
         async with stdio_server(lines, output) as (reading, writing):
-            await served.run(reading, writing, served.create_initialization_options())
+            try:
+                await served.run(reading, writing, served.create_initialization_options())
+            finally:
+                await computer.aclose()
     finally:
         await session.aclose()
 
@@ -156,20 +207,28 @@ def _client_name(ctx: ServerRequestContext[Any]) -> str:
     return params.client_info.name if params is not None else ""
 
 
+@dataclass
+class _Doing:
+    """What a running call is about, for who waits for it."""
+
+    what: str = ""
+
+
 @contextlib.asynccontextmanager
-async def _progress(ctx: ServerRequestContext[Any], name: str) -> AsyncIterator[None]:
+async def _progress(ctx: ServerRequestContext[Any], name: str) -> AsyncIterator[_Doing]:
     """Tell a client that asked for it that the call is still running; it asked by a progress token in its request."""
     began = time.monotonic()
+    doing = _Doing()
 
     async def tell() -> None:
         while True:
             elapsed = time.monotonic() - began
-            await ctx.session.report_progress(elapsed, None, f"{name}: {elapsed:.0f} s")
+            await ctx.session.report_progress(elapsed, None, f"{name} {doing.what}".strip() + f": {elapsed:.0f} s")
             await asyncio.sleep(_PROGRESS_EVERY)
 
     telling = asyncio.create_task(tell())
     try:
-        yield
+        yield doing
     finally:
         telling.cancel()
         with contextlib.suppress(asyncio.CancelledError, Exception):

@@ -8,7 +8,8 @@
         result = await Runner.run(agent, "Write a note", run_config=computer.run_config())
 
 The SDK's computer tool has no way to tell the model of an error, and ends the run at the first one. With
-``run_config()`` what went wrong is told in a message beside the picture, and the rest of that call is not run.
+``run_config()`` what went wrong is told in a message beside the picture, and the rest of that call is not run. What a
+person has to allow is asked by the session (``Session(policy=, approve=)``), OpenAI's safety checks too.
 
 Read in the SDK: ``agents/computer.py``; ``agents/run_internal/tool_actions.py``, ComputerAction; ``agents/tool.py``.
 """
@@ -96,11 +97,17 @@ class DesktopComputer(AsyncComputer):
         return RunConfig(call_model_input_filter=self._tell, **more)
 
     async def on_safety_check(self, data: ComputerToolSafetyCheckData) -> bool:
-        """For ``ComputerTool(on_safety_check=)``: asks the session's person; without one it is declined."""
+        """For ``ComputerTool(on_safety_check=)``: asks the session's person; without one it is declined.
+
+        The SDK ends the run with ``UserError`` at a no, as it has no way to tell the model of one.
+        """
         check = data.safety_check
         reason = str(check.message or check.code or "a safety check is pending")
         facts = check.model_dump(mode="json")
-        return await self.session.allow(Ask(0, "computer", "openai safety check", reason, facts))
+        call = data.tool_call.model_dump(mode="json")
+        actions = call.get("actions") or [call.get("action")]
+        verb = ", ".join(str(action.get("type")) for action in actions if isinstance(action, dict)) or "computer"
+        return await self.session.allow(Ask(0, verb, "openai safety check", reason, facts))
 
     # -- AsyncComputer ------------------------------------------------------------------------------------------------
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from deskhand.approvals import Ask, Policy
+from deskhand.approvals import Answer, Ask, Policy
 from deskhand.backends.base import Backend
 from deskhand.errors import ActionError, BatchRefused, BudgetSpent, DesktopInUse, Unsupported
 from deskhand.extras import needs
@@ -72,6 +73,15 @@ class ComputerToolset(AbstractToolset[AgentDepsT]):
         self._tools: ComputerTools | None = None
         #: The calls that wait for a person: tool call id to what was asked.
         self.waiting: dict[str, list[Ask]] = {}
+        #: When the last of them was asked, in seconds since the epoch.
+        self.asked_at: float | None = None
+
+    def not_allowed(self, answer: Answer) -> None:
+        """Record what became of the calls that wait, and wait for them no longer."""
+        for asks in self.waiting.values():
+            for ask in asks:
+                self.session.answered(ask, answer, self.asked_at)
+        self.waiting.clear()
 
     @property
     def id(self) -> str | None:
@@ -112,7 +122,8 @@ class ComputerToolset(AbstractToolset[AgentDepsT]):
         approved = ctx.tool_call_approved
         call = ctx.tool_call_id or ""
         if approved:
-            self.session.remember(self.waiting.pop(call, []))
+            for ask in self.waiting.pop(call, []):
+                self.session.answered(ask, "allowed", self.asked_at)
         try:
             # With a person at hand to be asked, the session asks; else the run ends with what it needs.
             if name == "computer_act" and not approved and self.session.approve is None:
@@ -129,9 +140,10 @@ class ComputerToolset(AbstractToolset[AgentDepsT]):
     async def _ask(self, computer: ComputerTools, call: str, arguments: Mapping[str, Any]) -> None:
         if self.session.policy.asks_nothing:
             return
-        asks = await self.session.asks(await computer.batch(arguments.get("actions")))
+        asks = await computer.asks("computer_act", arguments)
         if asks:
             self.waiting[call] = asks
+            self.asked_at = time.time()
             told = [{"action": ask.call, "verb": ask.verb, "source": ask.source, "reason": ask.reason} for ask in asks]
             raise ApprovalRequired(metadata={"asks": told})
 
@@ -295,6 +307,9 @@ class Computer(AbstractCapability[AgentDepsT]):
     async def prepare_model_request(
         self, ctx: RunContext[AgentDepsT], request_context: ModelRequestContext
     ) -> ModelRequestContext:
+        if self._run is not None:
+            # The run goes on, so everything was answered; what was allowed has been called, and waits no more.
+            self._run.toolset.not_allowed("declined")
         request_context.messages = self._prune(list(request_context.messages))
         return request_context
 
@@ -362,6 +377,7 @@ class Computer(AbstractCapability[AgentDepsT]):
             self._forget(run)
             stack, run.parking = run.parking, None
             await stack.aclose()
+            run.toolset.not_allowed("no answer")
             await _end(run, "stopped", "nobody answered what the run asked for")
 
     def _forget(self, run: _Run) -> None:

@@ -15,9 +15,10 @@ from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
-from deskhand.approvals import Approve, Ask, Declined, Policy, declined
+from deskhand.approvals import Answer, Approve, Ask, Declined, Policy, answer_of, declined
 from deskhand.backends.base import Backend, Envelope, Outcome
 from deskhand.errors import ActionError, BackendError, BatchRefused, BudgetSpent, DeskhandError, DisplayLost, SetupError
+from deskhand.hand.envelope import parse_batch
 from deskhand.launched import Launched, close_all, launches_of
 from deskhand.trace import TraceRecorder
 from deskhand.turns import PARKED, LeaseTerms, longest
@@ -31,7 +32,7 @@ class Session:
     Args:
         backend: Where the desktop is.
         max_actions: How many actions the run may take; None for no limit. Every action that was tried counts, the
-            failing one of a stopped batch included; skipped ones do not.
+            failing one of a stopped batch included; skipped ones do not. Of a batch whose answer is lost all count.
         trace: Records every batch when given.
         name: What others are told who has the desktop.
         lease: Take turns with the other sessions at this desktop; None neither takes a turn nor waits for one.
@@ -39,7 +40,7 @@ class Session:
             an action ("idle"), or when the session ends ("end"). What was launched with ``keep_open`` stays open, and
             so does what ran before. It is asked to close; what asks back (unsaved changes) stays open, see
             ``left_open``.
-        policy: What needs a person; by default nothing.
+        policy: What needs a person; None: what the backend says, which is nothing but on a person's own screen.
         approve: Asks a person; without it what needs one is declined.
     """
 
@@ -68,7 +69,7 @@ class Session:
         self.name = name or f"deskhand-{os.getpid()}"
         self.close_launched: CloseLaunched = close_launched
         self.idle_s = idle_s
-        self.policy = policy or Policy()
+        self.policy = backend.policy if policy is None else policy
         self.approve = approve
         #: Actions tried so far.
         self.actions_used = 0
@@ -140,28 +141,68 @@ class Session:
         try:
             await self._take_turn(PARKED)
             yield
-        finally:
+        except BaseException:
             self._parked -= 1
-        await self._take_turn()
+            # What went wrong is what the caller must hear of; but nobody is kept out for an hour any more.
+            if not self._closed:
+                with contextlib.suppress(DeskhandError):
+                    await self._take_turn()
+            raise
+        self._parked -= 1
+        if not self._closed:  # else the desktop is somebody else's by now
+            await self._take_turn()
 
     async def allow(self, ask: Ask) -> bool:
-        """Ask the person, with the session parked; False when there is nobody to ask."""
+        """Ask the person, with the session parked, and record the answer.
+
+        False when there is nobody to ask, or no answer comes within an hour.
+
+        Raises:
+            DesktopInUse: Another session has the desktop, so it is not asked; or took it over within that hour.
+        """
         if ask.once and ask.source in self._allowed:
             return True
-        if self.approve is None:
-            return False
-        async with self.parked():
-            allowed = await self.approve(ask)
-        if allowed and ask.once:
+        began, started = time.time(), time.monotonic()
+        answer: Answer = "nobody"
+        if self.approve is not None:
+            try:
+                async with self.parked():
+                    answer = await answer_of(self.approve, ask, PARKED)
+            except asyncio.CancelledError:
+                with contextlib.suppress(SetupError):
+                    self.answered(ask, "cancelled", began, time.monotonic() - started)
+                raise
+        self.answered(ask, answer, began, time.monotonic() - started)
+        return answer == "allowed"
+
+    def answered(self, ask: Ask, answer: Answer, began: float | None = None, elapsed: float = 0.0) -> None:
+        """Keep and record what a person said to ``ask``, also when somebody else asked.
+
+        A yes that holds for the session is not asked for again. ``began`` is when it was asked, in seconds since the
+        epoch (None: now), ``elapsed`` the seconds until the answer.
+
+        Raises:
+            SetupError: The trace can not be written.
+        """
+        if answer == "allowed" and ask.once:
             self._allowed.add(ask.source)
+        if answer != "allowed":
+            self._tell(False, f"{ask.verb} was not allowed ({answer}): {ask.reason}")
         if self.trace is not None:
-            self.trace.say(f"{'Allowed' if allowed else 'Declined'} by a person: {ask.reason} ({ask.source})")
-        return allowed
+            at = time.time() if began is None else began
+            facts = {"call": ask.call, "verb": ask.verb, "source": ask.source, "reason": ask.reason}
+            self.trace.approval({**facts, "facts": dict(ask.facts), "once": ask.once}, answer, at, elapsed)
 
     async def asks(self, batch: Envelope) -> list[Ask]:
-        """What the policy wants a person to allow before ``batch`` is sent, and was not allowed for the session yet."""
+        """What the policy wants a person to allow before ``batch`` is sent, and was not allowed for the session yet.
+
+        Raises:
+            BatchRefused: It will be refused, so nobody is asked about it.
+        """
         if self.policy.asks_nothing:
             return []
+        parse_batch(dict(batch))
+        self._check_budget(batch)
         windows: Sequence[dict[str, Any]] = ()
         width, height = 1, 1
         if self.policy.windows:
@@ -173,10 +214,6 @@ class Session:
             if not ask.once or ask.source not in self._allowed | {other.source for other in wanted if other.once}:
                 wanted.append(ask)
         return wanted
-
-    def remember(self, asks: Sequence[Ask]) -> None:
-        """A person has allowed these by another way: those that hold for the session are not asked again."""
-        self._allowed |= {ask.source for ask in asks if ask.once}
 
     @property
     def actions_left(self) -> int | None:
@@ -202,19 +239,28 @@ class Session:
             await self._ask(batch)
         async with self._turn:
             began, started = time.time(), time.monotonic()
+            given_to_backend = False
             try:
                 if counts:
                     self._check_budget(batch)
                 guarded = self._guarded(batch)
                 await self._take_turn(longest(batch))
+                given_to_backend = True
                 outcome = await self._run(guarded)
             except DeskhandError as error:
+                if not given_to_backend:
+                    error.sent = "none"  # whatever became of the lease
+                if counts:
+                    self._count_failed(batch, error.sent, error.facts.get("answer"))
                 self._failed(batch, error, began, time.monotonic() - started)
                 if isinstance(error, ActionError):
                     await self._renew()
                 raise
             except asyncio.CancelledError:
-                self._cancelled(batch, began, time.monotonic() - started)
+                sent = "unknown" if given_to_backend else "none"
+                if counts:
+                    self._count_failed(batch, sent, None)
+                self._cancelled(batch, sent, began, time.monotonic() - started)
                 raise
             self._done(batch, outcome, counts, began, time.monotonic() - started)
             await self._renew()
@@ -317,7 +363,11 @@ class Session:
             found = await self.backend.apps()
         except DeskhandError as error:
             self._tell(False, str(error))
+            with contextlib.suppress(SetupError):
+                if self.trace is not None:
+                    self.trace.tool("computer_apps", {"error": str(error)})
             raise
+        self._tell(True, "done")
         if self.trace is not None:
             self.trace.tool("computer_apps", found)
         return found
@@ -360,18 +410,26 @@ class Session:
     def _count(self, answer: dict[str, Any]) -> None:
         self.actions_used += sum(result["status"] != "skipped" for result in answer["results"])
 
+    def _count_failed(self, batch: Envelope, sent: str, answer: dict[str, Any] | None) -> None:
+        """Of a batch that is lost nobody knows how much was tried, so all of it counts."""
+        actions = batch.get("actions")
+        if answer is not None:
+            self._count(answer)
+        elif sent != "none" and isinstance(actions, list):
+            self.actions_used += len(actions)
+
     def _failed(self, batch: Envelope, error: DeskhandError, began: float, elapsed: float) -> None:
         self._tell(False, str(error))
         answer = error.facts.get("answer") if isinstance(error, DisplayLost) else None
-        if answer is not None:
-            self._count(answer)
         told = answer or {"ok": False, "sent": error.sent, "results": [], "error": str(error)}
         self._trace_failure(batch, told, began, elapsed)
 
-    def _cancelled(self, batch: Envelope, began: float, elapsed: float) -> None:
+    def _cancelled(self, batch: Envelope, sent: str, began: float, elapsed: float) -> None:
         text = "cancelled: the batch was stopped, and what it held was released"
+        if sent == "none":
+            text = "cancelled before anything of the batch was sent"
         self._tell(False, text)
-        self._trace_failure(batch, {"ok": False, "sent": "unknown", "results": [], "error": text}, began, elapsed)
+        self._trace_failure(batch, {"ok": False, "sent": sent, "results": [], "error": text}, began, elapsed)
 
     def _trace_failure(self, batch: Envelope, told: dict[str, Any], began: float, elapsed: float) -> None:
         # What went wrong first is what the caller must hear of; a trace that can not be written fails again at its end.
@@ -381,3 +439,4 @@ class Session:
 
     def _tell(self, ok: bool, text: str) -> None:
         self.last_outcome = {"time": time.time(), "ok": ok, "text": text}
+        self.backend.tell(self.last_outcome, self.actions_used, self.max_actions)

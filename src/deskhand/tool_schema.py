@@ -37,7 +37,7 @@ def act_parameters() -> Schema:
             "actions": {
                 "type": "array",
                 "description": "what to do, in order",
-                "items": {"anyOf": [_action(name, kind) for name, kind in KINDS.items()]},
+                "items": {"anyOf": [action_schema(name, kind) for name, kind in KINDS.items()]},
                 "minItems": 1,
                 "maxItems": MAX_ACTIONS,
             },
@@ -75,7 +75,8 @@ def no_parameters() -> Schema:
     return {"type": "object", "properties": {}, "additionalProperties": False}
 
 
-def _action(name: str, kind: Any) -> Schema:
+def action_schema(name: str, kind: Any) -> Schema:
+    """One action as an object, short."""
     hints = typing.get_type_hints(kind)
     properties: Schema = {"action": {"type": "string", "enum": [name]}}
     required = ["action"]
@@ -102,15 +103,15 @@ def _field(field: Field[Any], hint: Any) -> Schema:
     check = field.metadata["check"]
     kind = schema["type"]
     if kind in ("number", "integer"):
-        low, high = _range(check, None)
+        low, high = field_range(check, None)
         if low is not None and high <= _TELLING:
             schema.update(minimum=low, maximum=high)
     elif kind == "string" and "enum" not in schema:
-        low, high = _range(check, "")
+        low, high = field_range(check, "")
         if low is not None and high <= _TELLING:
             schema.update(minLength=low, maxLength=high)
     elif kind == "array":
-        low, high = _range(check, [])
+        low, high = field_range(check, [])
         if low is not None:
             schema.update(minItems=low, maxItems=high)
     if field.default not in (MISSING, None, False):
@@ -132,7 +133,7 @@ def _type(hint: Any) -> Schema:
     return {"type": {int: "integer", float: "number", str: "string", bool: "boolean"}[hint]}
 
 
-def _range(check: Callable[[Any], Any], wrong: Any) -> tuple[Any, Any]:
+def field_range(check: Callable[[Any], Any], wrong: Any) -> tuple[Any, Any]:
     """The range a field's check allows, from what it says of a value outside it: it is written down nowhere else.
 
     (None, None) when it takes the value, or says no range.

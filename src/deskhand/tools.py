@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any, Literal
 
 from deskhand import pictures
+from deskhand.approvals import Ask
 from deskhand.backends.base import Backend, Outcome
 from deskhand.errors import BatchRefused, DeskhandError
 from deskhand.pictures import Limits, Size, picture_size
@@ -219,6 +220,17 @@ class ComputerTools:
         batch: dict[str, Any] = {"actions": actions, "space": await self._space(), "picture": self._wish()}
         batch.update({name: value for name, value in (("expect", expect), ("settle", settle)) if value is not None})
         return batch
+
+    async def asks(self, name: str, arguments: Mapping[str, Any]) -> list[Ask]:
+        """What the session's policy wants a person to allow before this call; a call that only looks needs nobody.
+
+        Raises:
+            BatchRefused: It will be refused.
+        """
+        if name != "computer_act" or self.session.policy.asks_nothing:
+            return []
+        _only(arguments, ("actions", "expect"))
+        return await self.session.asks(await self.batch(arguments.get("actions"), arguments.get("expect")))
 
     async def act(self, actions: Any, expect: Any = None, settle: Any = None, approved: bool = False) -> ToolAnswer:
         """``computer_act``.

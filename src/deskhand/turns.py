@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deskhand.backends.base import Backend, Envelope
+from deskhand.errors import Unsupported
 
 #: Seconds that a parked session keeps its desktop at most.
 PARKED = 3600.0
@@ -28,8 +29,12 @@ class LeaseTerms:
 
 
 def terms_at(backend: Backend, wait: float = 0.0) -> LeaseTerms | None:
-    """The usual terms; None where the desktop knows no leases, being one session's alone."""
-    return LeaseTerms(wait=wait) if type(backend).lease is not Backend.lease else None
+    """The usual terms; None where the desktop knows no leases, being one session's alone, or they can not be had."""
+    try:
+        backend.lease("")  # not taken by that
+    except Unsupported:
+        return None
+    return LeaseTerms(wait=wait)
 
 
 def longest(batch: Envelope) -> float:

@@ -50,9 +50,10 @@ def run(
     keep: int = 5,
     max_actions: int | None = None,
     max_turns: int = 100,
+    session: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Ran:
-    """``faults`` are what the server answers to the requests of these numbers instead."""
+    """``faults`` are what the server answers to the requests of these numbers instead; ``session`` are its options."""
     told: list[str] = []
     served = standin(mind)
 
@@ -66,8 +67,8 @@ def run(
         with TraceRecorder(directory, goal="the goal", facts={"model": model.name}) as trace:
             asking = None
             try:
-                async with Session(LocalDisplay(display), max_actions, trace) as session:
-                    asking = ModelRun("the goal", model, session, progress=told.append, **more)
+                async with Session(LocalDisplay(display), max_actions, trace, **(session or {})) as opened:
+                    asking = ModelRun("the goal", model, opened, progress=told.append, **more)
                     result = await asking.run(max_turns=max_turns)
                     trace.finish("done" if result.ok else "failed", result.text)
                     return result, None, asking.usage

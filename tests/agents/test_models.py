@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import subprocess
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from deskhand import LocalDisplay, Session, SetupError
+from deskhand.agents.asking import ModelRun
 from deskhand.agents.history import LEFT_OUT
 from deskhand.agents.usage import Prices, Usage
 from deskhand.errors import ModelUnavailable
@@ -17,7 +20,7 @@ from tests.agents.running import Ran, run
 from tests.standins import anthropic, chat, google, openai
 from tests.standins.brain import Do, told
 from tests.standins.every import STANDINS
-from tests.standins.server import Answer, Cut, Silence
+from tests.standins.server import Answer, Cut, Silence, serving
 
 pytestmark = pytest.mark.slow
 
@@ -279,3 +282,18 @@ def test_old_pictures_go_and_the_beginning_changes_rarely(standin: Any, display:
     assert [e["facts"]["pictures"] for e in ran.events if e["event"] == "model"] == counts
     if standin.name in ("anthropic", "tools", "qwen", "ui_tars"):
         assert LEFT_OUT in str(ran.bodies[-1])
+
+
+@pytest.mark.parametrize("standin", STANDINS[:1], ids=["anthropic"])
+def test_a_model_that_has_had_a_run_is_not_taken_for_another(standin: Any, display: XServer) -> None:
+    async def go(url: str) -> None:
+        model = standin.model(url)
+        async with Session(LocalDisplay(display.display)) as session:
+            assert (await ModelRun("the goal", model, session).run()).ok
+            with pytest.raises(SetupError, match="make another one"):
+                await ModelRun("another goal", model, session).run()
+        await model.aclose()
+
+    with serving(standin(told([Do("finish", {"success": True, "summary": "it is done"})]))) as server:
+        asyncio.run(go(server.url))
+        assert len(server.bodies) == 1

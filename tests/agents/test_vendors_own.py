@@ -12,9 +12,13 @@ from deskhand.agents.anthropic import Claude
 from deskhand.agents.compatible import Compatible
 from deskhand.agents.model import Model
 from deskhand.agents.openai import GREY, Gpt
+from deskhand.approvals import OWN_SCREEN, Ask
+from deskhand.backends.lease import DisplayLease
+from deskhand.errors import DesktopInUse
 from deskhand.testing import XServer
-from deskhand.vendors.base import Ask
+from deskhand.turns import LeaseTerms
 from tests.agents.running import run
+from tests.probes import RawWindow
 from tests.standins import anthropic, chat, google, openai
 from tests.standins.brain import Do, told
 from tests.standins.server import Answer
@@ -33,12 +37,22 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 class Person:
     """Answers what it is asked with one word, and remembers what that was."""
 
-    def __init__(self, word: bool) -> None:
+    def __init__(self, word: bool, display: XServer) -> None:
         self.word = word
         self.asked: list[Ask] = []
+        self._display = display.display
+        #: Who had the desktop each time, as another session was told that wanted it.
+        self.kept_out: list[str] = []
 
     async def __call__(self, ask: Ask) -> bool:
         self.asked.append(ask)
+        lease = DisplayLease(self._display, None, "another")
+        try:
+            await lease.take(1)
+        except DesktopInUse as error:
+            self.kept_out.append(error.facts["holder"])
+        finally:
+            await lease.release()
         return self.word
 
 
@@ -52,32 +66,69 @@ def unsure_call() -> Any:
     return google.candidate([{"functionCall": call, "thoughtSignature": "c2lnbmVk"}])
 
 
-@pytest.mark.parametrize("word", [True, False, None], ids=["yes", "no", "nobody"])
-@pytest.mark.parametrize(
-    ("standin", "call", "reason"),
-    [
-        (openai.StandIn, checked_call(), "the page wants something"),
-        (google.StandIn, unsure_call(), "this may buy something"),
+class Confirming(anthropic.StandIn):
+    @staticmethod
+    def model(url: str, keep: int = 5) -> Model:
+        return Claude("claude-sonnet-5-5", url, keep, confirm=["left_click"])
+
+
+SOURCES: list[tuple[Any, Any, str, str, dict[str, Any]]] = [
+    (openai.StandIn, checked_call(), "openai safety check", "the page wants something", {}),
+    (google.StandIn, unsure_call(), "gemini safety decision", "this may buy something", {}),
+    (Confirming, [CLICK], "anthropic confirm", "the model wants to use left_click", {}),
+    *[
+        (standin, [CLICK], "policy: input", "click on this screen", {"policy": OWN_SCREEN})
+        for standin in (anthropic.StandIn, openai.StandIn, chat.StandIn)
     ],
-    ids=["openai", "google"],
-)
+]
+SOURCE_NAMES = ["openai", "google", "anthropic", *[f"policy-{one[0].name}" for one in SOURCES[3:]]]
+
+
+@pytest.mark.parametrize("word", [True, False, None], ids=["yes", "no", "nobody"])
+@pytest.mark.parametrize(("standin", "call", "source", "reason", "options"), SOURCES, ids=SOURCE_NAMES)
 def test_what_needs_a_person(
-    standin: Any, call: Any, reason: str, word: bool | None, display: XServer, tmp_path: Path
+    standin: Any,
+    call: Any,
+    source: str,
+    reason: str,
+    options: dict[str, Any],
+    word: bool | None,
+    display: XServer,
+    tmp_path: Path,
 ) -> None:
-    person = None if word is None else Person(word)
-    ran = run(standin, told(call, [DONE]), display.display, tmp_path, approve=person)
+    """The four sources, one way: parked, asked, recorded, and done or told to the model."""
+    person = None if word is None else Person(word, display)
+    options = {**options, "approve": person, "lease": LeaseTerms(), "name": "asking"}
+    with RawWindow(display) as window:
+        ran = run(standin, told(call, [DONE]), display.display, tmp_path, session=options)
+        assert len(window.all("press")) == (1 if word else 0)
     assert ran.result is not None
     assert ran.result.ok, ran.told
-    assert reason in ran.text
-    assert len(ran.batches("click")) == (1 if word else 0)
+    answers = [event for event in ran.events if event["event"] == "approval"]
+    outcome = {True: "allowed", False: "declined", None: "nobody"}[word]
+    assert [(event["ask"]["source"], event["outcome"]) for event in answers] == [(source, outcome)]
+    assert answers[0]["ask"]["reason"].startswith(reason)
+    if person is not None:
+        assert [ask.reason for ask in person.asked] == [answers[0]["ask"]["reason"]]
+        assert person.kept_out == ["asking"]  # another session, while the person thought
     acknowledged = [
         name for name in ("acknowledged_safety_checks", "safety_acknowledgement") if name in str(ran.bodies[1])
     ]
-    assert bool(acknowledged) == bool(word)
-    if person is not None:
-        assert [ask.reason for ask in person.asked] == [reason]
-    if not word:
-        assert "did not grant permission" in str(ran.bodies[1])
+    assert bool(acknowledged) == (bool(word) and source.startswith(("openai", "gemini")))
+    assert ("did not grant permission" in str(ran.bodies[1])) == (not word)
+    kinds = [event["event"] for event in ran.events]
+    assert kinds.index("model") < kinds.index("approval")
+
+
+def test_nobody_is_asked_about_a_reply_that_can_not_be_done(display: XServer, tmp_path: Path) -> None:
+    person = Person(True, display)
+    items = openai.StandIn(told("")).calls([CLICK, Do("launch", {"application": "x"})], [CHECK])
+    ran = run(
+        openai.StandIn, told(openai.response(items), [DONE]), display.display, tmp_path, session={"approve": person}
+    )
+    assert person.asked == []
+    assert "has no argument" in str(ran.bodies[1])
+    assert ran.batches("click") == []
 
 
 @pytest.mark.slow

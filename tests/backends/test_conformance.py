@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from deskhand import LocalDisplay, Memory
+from deskhand import LocalDisplay, Memory, OwnScreen
+from deskhand.backends.daemon import Daemon
+from deskhand.backends.e2b import E2B
 from deskhand.backends.guest import Guest
 from deskhand.backends.transports import Transport
 from deskhand.testing import XServer
 from deskhand.testing.conformance import BackendConformance, DesktopConformance, MakeBackend, MakeLossy
 from tests.backends import guests
+from tests.computerd.daemons import Daemons
+from tests.computerd.proxy import proxy
+from tests.standins import e2b
 
 #: The way to a guest on the display of a server.
 Way = Callable[[XServer], Transport]
@@ -133,9 +143,127 @@ class TestGuestFunction(DesktopConformance):
         return make
 
 
+@pytest.fixture(scope="module")
+def e2b_api() -> Iterator[e2b.StandIn]:
+    with e2b.serving() as stand_in:
+        yield stand_in
+
+
+#: Uses a sandbox from a process of its own: what it is told to make, and the batch.
+_E2B_CLIENT = """
+import asyncio, json, sys
+from deskhand import E2B
+async def main():
+    backend = E2B(**json.loads(sys.argv[1]))
+    lease = backend.lease("the client")
+    await lease.take(600)
+    await backend.act(json.loads(sys.argv[2]))
+asyncio.run(main())
+"""
+
+
+class SandboxOfE2B(DesktopConformance):
+    """Through E2B's own SDK, to a stand-in for its API; each backend makes a sandbox, whose hand uses the display."""
+
+    resident = True
+    api: e2b.StandIn
+
+    def options(self, api: e2b.StandIn, server: XServer) -> dict[str, Any]:
+        place = {"display": server.display, "xauthority": server.xauthority, "python": guests.PYTHON}
+        return {**e2b.options(api), **place, "resident": self.resident}
+
+    @pytest.fixture
+    def make_backend(self, e2b_api: e2b.StandIn) -> MakeBackend:
+        self.api = e2b_api
+        return lambda server: E2B(**self.options(e2b_api, server))
+
+    @pytest.fixture
+    def make_lossy(self, e2b_api: e2b.StandIn) -> MakeLossy:
+        def make(server: XServer) -> tuple[E2B, Callable[[], None]]:
+            return E2B(**self.options(e2b_api, server)), lambda: setattr(e2b_api, "lose", True)
+
+        return make
+
+    @contextmanager
+    def client(self, make_backend: Any, server: XServer, batch: dict[str, Any]) -> Iterator[None]:
+        # The SDK has threads of its own, which a fork leaves behind.
+        words = [json.dumps(self.options(self.api, server)), json.dumps(batch)]
+        process = subprocess.Popen([sys.executable, "-c", _E2B_CLIENT, *words])
+        try:
+            yield
+        finally:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.slow
+class TestE2B(SandboxOfE2B):
+    pass
+
+
+@pytest.mark.long
+class TestE2BOneCommandABatch(SandboxOfE2B):
+    resident = False
+
+
+class Served(DesktopConformance):
+    """computerd beside the display, with its launcher."""
+
+    unix = False
+    daemons_here: Daemons
+
+    @pytest.fixture
+    def daemons(self, tmp_path: Path) -> Iterator[Daemons]:
+        with Daemons(tmp_path, unix=self.unix) as started:
+            self.daemons_here = started
+            yield started
+
+    @contextmanager
+    def client(self, make_backend: Any, server: XServer, batch: dict[str, Any]) -> Iterator[None]:
+        self.daemons_here.on(server)  # here, and not in the process that is killed
+        with super().client(make_backend, server, batch):
+            yield
+
+    @pytest.fixture
+    def make_backend(self, daemons: Daemons) -> MakeBackend:
+        def make(server: XServer) -> Daemon:
+            running = daemons.on(server)
+            return Daemon(running.url, token_file=running.token_file)
+
+        return make
+
+
+@pytest.mark.slow
+class TestDaemon(Served):
+    @pytest.fixture
+    def make_lossy(self, daemons: Daemons) -> Iterator[MakeLossy]:
+        with ExitStack() as stack:
+
+            def make(server: XServer) -> tuple[Daemon, Callable[[], None]]:
+                running = daemons.on(server)
+                passing = stack.enter_context(proxy(running.address))
+                return Daemon(passing.url, token=running.token), passing.lose_next
+
+            yield make
+
+
+@pytest.mark.long
+class TestDaemonUnixSocket(Served):
+    unix = True
+
+
 class TestMemory(BackendConformance):
     """The part that makes sense without an X server."""
 
     @pytest.fixture
     def make_backend(self) -> Callable[[None], Memory]:
         return lambda server: Memory()
+
+
+@pytest.mark.slow
+class TestOwnScreen(DesktopConformance):
+    """With nobody at it."""
+
+    @pytest.fixture
+    def make_backend(self) -> MakeBackend:
+        return lambda server: OwnScreen(server.display, server.xauthority, quiet=0.0, allow_launch=True)

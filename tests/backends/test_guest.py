@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import stat
 import sys
@@ -11,12 +12,26 @@ from pathlib import Path
 
 import pytest
 
-from deskhand import BatchRefused, DeskhandError, DisplayLost, Finished, Guest, SetupError, Transport, transports
+from deskhand import (
+    BatchRefused,
+    DeskhandError,
+    DesktopInUse,
+    DisplayLost,
+    Finished,
+    Guest,
+    NoDisplay,
+    SetupError,
+    Transport,
+    Unsupported,
+    transports,
+)
 from deskhand.backends import guest as guest_module
 from deskhand.backends import running
+from deskhand.backends.guest_lease import GuestLease
 from deskhand.testing import XServer
 from deskhand.testing.batches import quick, run, until
 from deskhand.testing.received import fixture_window, pressed
+from deskhand.turns import LeaseTerms, terms_at
 from tests.backends import guests
 
 MOVE = quick({"action": "move", "x": 5, "y": 6})
@@ -253,6 +268,115 @@ class TestWhatGoesWrong:
     def test_a_function_can_not_keep_one_running(self) -> None:
         with pytest.raises(ValueError, match="Transport"):
             Guest(guests.OneByOne(), resident=True)
+        guest = Guest(guests.OneByOne())
+        with pytest.raises(Unsupported, match="use a Transport"):
+            guest.lease("one")
+        assert terms_at(guest) is None
+        assert terms_at(Guest(guests.bare())) == LeaseTerms()
+
+
+class TestLease:
+    """What there is beside the conformance suite's part."""
+
+    def test_one_command_holds_it_and_ends_with_it(self, display: XServer, tmp_path: Path) -> None:
+        log = tmp_path / "log"
+
+        async def work() -> int:
+            guest = Guest(guests.counting(guests.bare(), log), display.display, python=guests.PYTHON)
+            lease = guest.lease("one")
+            for _ in range(3):
+                await lease.take(60)
+            assert lines(log) == 2  # one to send the hand
+            assert isinstance(lease, GuestLease)
+            assert lease._hand is not None
+            pid = lease._hand._process.pid
+            await lease.release()
+            await guest.aclose()
+            return pid
+
+        assert not os.path.exists(f"/proc/{run(work())}")
+
+    def test_a_command_that_ended_is_started_anew(self, display: XServer) -> None:
+        async def work() -> None:
+            guest = Guest(guests.bare(), display.display, python=guests.PYTHON)
+            lease = guest.lease("one")
+            await lease.take(60)
+            assert isinstance(lease, GuestLease)
+            assert lease._hand is not None
+            os.kill(lease._hand._process.pid, 9)
+            with contextlib.suppress(DisplayLost):  # when it is asked before its end is known here
+                await lease.take(60)
+            await lease.take(60)
+            other = guest.lease("two")
+            with pytest.raises(DesktopInUse, match="'one'"):
+                await other.take(60)
+            await lease.release()
+            await other.release()
+            await guest.aclose()
+
+        run(work())
+
+    def test_a_renewal_that_is_cancelled_keeps_it(self, display: XServer) -> None:
+        async def work() -> None:
+            guest = Guest(guests.bare(), display.display, python=guests.PYTHON)
+            lease, other = guest.lease("one"), guest.lease("two")
+            await lease.take(60)
+            renewing = asyncio.create_task(lease.take(60))
+            await asyncio.sleep(0)
+            renewing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await renewing
+            with pytest.raises(DesktopInUse):
+                await other.take(60)
+            await lease.take(60)
+            await lease.release()
+            await other.take(60)
+            await other.release()
+            await guest.aclose()
+
+        run(work())
+
+    def test_released_while_it_waits(self, display: XServer) -> None:
+        async def work() -> None:
+            guest = Guest(guests.bare(), display.display, python=guests.PYTHON)
+            lease, other = guest.lease("one"), guest.lease("two")
+            await lease.take(60)
+            waiting = asyncio.create_task(other.take(60, wait=60))
+            await asyncio.sleep(0.3)
+            await other.release()
+            with pytest.raises(DisplayLost) as caught:
+                await waiting
+            assert caught.value.sent == "none"
+            await lease.release()
+            await guest.aclose()
+
+        run(work())
+
+    def test_a_guest_that_forgot_the_hand_gets_it_again(self, display: XServer, tmp_path: Path) -> None:
+        async def work() -> None:
+            guest = Guest(guests.bare(), display.display, python=guests.PYTHON)
+            await guest.info()
+            guest._path = str(tmp_path / "gone")
+            lease = guest.lease("one")
+            with pytest.raises(DisplayLost, match="gone") as caught:
+                await lease.take(60)
+            assert caught.value.sent == "none"
+            await lease.take(60)
+            await lease.release()
+            await guest.aclose()
+
+        run(work())
+
+    def test_no_display_there(self) -> None:
+        async def work() -> None:
+            guest = Guest(guests.bare(), ":4711", python=guests.PYTHON)
+            lease = guest.lease("one")
+            with pytest.raises(NoDisplay, match=":4711"):
+                await lease.take(60)
+            await lease.release()
+            await guest.aclose()
+
+        run(work())
 
 
 def test_a_directory_of_somebody_else_is_not_used(display: XServer, tmp_path: Path) -> None:

@@ -206,3 +206,27 @@ def test_without_a_terminal_it_is_declined_unless_allowed(approve: bool, display
         answer = deskhand(asking(openai.StandIn, server, display), *words, cwd=tmp_path)
     assert answer.status == 0, answer
     assert ("acknowledged_safety_checks" in str(server.bodies[1])) == approve
+
+
+@pytest.mark.parametrize(("said", "outcome"), [(b"y\n", "allowed"), (b"n\n", "declined")])
+def test_what_is_named_with_ask_is_asked_with_the_action(
+    said: bytes, outcome: str, display: XServer, tmp_path: Path
+) -> None:
+    click = [Do("click", {"x": 100, "y": 50})]
+    with serving(openai.StandIn(told(click, click if outcome == "allowed" else DONE, DONE))) as server:
+        words = ["run", "a goal", "--display", display.display, "--ask", "input", "--trace", "t"]
+        with at_a_terminal(asking(openai.StandIn, server, display), *words, cwd=tmp_path) as (process, terminal):
+            shown = read_until(terminal, b"[y/N] ")
+            assert b"Allow click (100, 50)? policy: input:" in shown
+            os.write(terminal, said)
+            shown += read_until(terminal, b"index.html")
+            assert process.wait(30) == 0, shown
+    lines = [json.loads(line) for line in (tmp_path / "t" / "trace.jsonl").read_text("utf-8").splitlines()]
+    assert [line["outcome"] for line in lines if line["event"] == "approval"] == [outcome]  # once a run
+
+
+@pytest.mark.parametrize("command", ["run", "mcp"])
+def test_a_rule_that_is_none(command: str, display: XServer, tmp_path: Path) -> None:
+    answer = deskhand(display, command, "--ask", "everything", cwd=tmp_path)
+    assert answer.status == 2
+    assert "none of launch, forced-quit, secret, input, window:NAME" in " ".join(answer.error.replace("│", "").split())

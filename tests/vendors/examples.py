@@ -174,6 +174,24 @@ UI_TARS: dict[str, tuple[dict[str, Any], Actions]] = {
     "finished": ({"content": "all done"}, []),
     "call_user": ({}, []),
 }
+OSWORLD: dict[str, tuple[dict[str, Any], Actions]] = {
+    "MOVE_TO": ({"x": 1279, "y": 65.06}, [{"action": "move", "x": 1279, "y": 65}]),
+    "CLICK": ({"button": "middle", "num_clicks": 3}, [click(button="middle", count=3)]),
+    "RIGHT_CLICK": ({}, [click(button="right")]),
+    "DOUBLE_CLICK": ({}, [click(count=2)]),
+    "MOUSE_DOWN": ({"button": "right"}, [{"action": "mouse_down", "button": "right"}]),
+    "MOUSE_UP": ({}, [{"action": "mouse_up", "button": "left"}]),
+    "DRAG_TO": ({"x": 30, "y": 40}, from_pointer(30, 40)),
+    "SCROLL": ({"dx": -2, "dy": 3}, [{"action": "scroll", "dx": -2}, {"action": "scroll", "dy": -3}]),
+    "TYPING": ({"text": "it's\n"}, [{"action": "type", "text": "it's\n"}]),
+    "PRESS": ({"key": "+"}, [key("plus")]),
+    "KEY_DOWN": ({"key": "shiftleft"}, [{"action": "key_down", "keys": "shiftleft"}]),
+    "KEY_UP": ({"key": "ctrl"}, [{"action": "key_up", "keys": "ctrl"}]),
+    "HOTKEY": ({"keys": ["ctrl", "+"]}, [key("ctrl+plus")]),
+    "WAIT": ({}, [{"action": "wait", "seconds": 2}]),
+    "DONE": ({}, []),
+    "FAIL": ({}, []),
+}
 PYAUTOGUI: dict[str, tuple[str, Actions]] = {
     "click": ("pyautogui.click(10, 20, clicks=2, interval=0.1, button='right')", [click(10, 20, "right", 2)]),
     "leftClick": ("pyautogui.leftClick(x=10, y=20)", [click(10, 20)]),
@@ -287,4 +305,5 @@ VENDORS: dict[str, Vendor] = {
     "gemini_browser": Vendor(_browser, GEMINI, lambda v, g: [function_call(v, g)]),
     "qwen": Vendor(lambda: load("qwen")(SCREEN), QWEN, lambda v, g: [tool_call(v, g)]),
     "ui_tars": Vendor(lambda: load("ui_tars")(SCREEN), UI_TARS, action_text),
+    "osworld": Vendor(lambda: load("osworld")(SCREEN), OSWORLD, lambda v, g: {"action_type": v.upper(), **g}),
 }

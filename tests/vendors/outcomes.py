@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from deskhand.approvals import Approve, Ask
 from deskhand.backends.base import Outcome
 from deskhand.errors import ActionError
 
@@ -35,6 +36,11 @@ class PretendSession:
         self.answers = list(answers)
         self.batches: list[dict[str, Any]] = []
         self.looks = 0
+        #: Asks a person, as a session's.
+        self.approve: Approve | None = None
+
+    async def allow(self, ask: Ask) -> bool:
+        return self.approve is not None and await self.approve(ask)
 
     async def act(self, batch: Mapping[str, Any]) -> Outcome:
         self.batches.append(dict(batch))

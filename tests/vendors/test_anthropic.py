@@ -21,7 +21,8 @@ IMAGE = {
 
 
 def run(adapter: Any, reply: Any, session: PretendSession, approve: Any = None) -> list[dict[str, Any]]:
-    return asyncio.run(run_turn(adapter, reply, session, approve))[0]
+    session.approve = approve
+    return asyncio.run(run_turn(adapter, reply, session))[0]
 
 
 def text_of(block: dict[str, Any]) -> str:

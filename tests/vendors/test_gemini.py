@@ -18,7 +18,8 @@ DECISION = {"decision": "require_confirmation", "explanation": "It buys somethin
 
 
 def run(adapter: Gemini, reply: Any, session: PretendSession, approve: Any = None) -> list[dict[str, Any]]:
-    return asyncio.run(run_turn(adapter, reply, session, approve))[0]
+    session.approve = approve
+    return asyncio.run(run_turn(adapter, reply, session))[0]
 
 
 async def yes(ask: Ask) -> bool:

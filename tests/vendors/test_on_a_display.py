@@ -62,6 +62,7 @@ MOVES: dict[str, Callable[[int, int], Any]] = {
     "qwen": lambda x, y: [tool_call("mouse_move", {"coordinate": [x, y]})],
     "ui_tars": lambda x, y: action_text("hover", {"point": f"<point>{x} {y}</point>"}),
     "pyautogui": lambda x, y: f"pyautogui.moveTo({x}, {y})",
+    "osworld": lambda x, y: {"action_type": "MOVE_TO", "x": x, "y": y},
 }
 
 

@@ -20,7 +20,8 @@ CLICK = {"type": "click", "button": "left", "x": 1, "y": 2}
 
 
 def run(reply: Any, session: PretendSession, approve: Any = None) -> list[dict[str, Any]]:
-    return asyncio.run(run_turn(Computer(SCREEN), reply, session, approve))[0]
+    session.approve = approve
+    return asyncio.run(run_turn(Computer(SCREEN), reply, session))[0]
 
 
 async def yes(ask: Ask) -> bool:

@@ -12,10 +12,13 @@ from tests.probes import RawWindow
 
 pytest.importorskip("inspect_ai")
 from inspect_ai import Task, eval
+from inspect_ai.approval import Approval, ApprovalPolicy, Approver, approver, auto_approver
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessageTool, ContentImage, ModelAPI, ModelOutput, get_model
 from inspect_ai.solver import generate, use_tools
+from inspect_ai.tool import ToolCall
 
+from deskhand.approvals import Ask, Policy
 from deskhand.inspect_ai import desktop_tools
 
 CLICK = {"action": "click", "x": 10, "y": 20}
@@ -31,7 +34,9 @@ def no_download(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ModelAPI, "count_text_tokens", count)
 
 
-def evaluate(directory: Path, samples: int, *calls: tuple[str, dict[str, Any]], **options: Any) -> list[Any]:
+def evaluate(
+    directory: Path, samples: int, *calls: tuple[str, dict[str, Any]], approval: Any = None, **options: Any
+) -> list[Any]:
     """The samples after a model has made these calls in each."""
     script = [ModelOutput.for_tool_call("mockllm/model", name, arguments) for name, arguments in calls]
     done = ModelOutput.from_content("mockllm/model", "done")
@@ -41,7 +46,9 @@ def evaluate(directory: Path, samples: int, *calls: tuple[str, dict[str, Any]], 
         solver=[use_tools(desktop_tools(**options)), generate()],
         sandbox="local",
     )
-    (log,) = eval(task, model=model, log_dir=str(directory), display="none", max_samples=1, log_level="warning")
+    (log,) = eval(
+        task, model=model, log_dir=str(directory), display="none", max_samples=1, log_level="warning", approval=approval
+    )
     assert log.status == "success", log.error
     assert log.samples is not None
     return list(log.samples)
@@ -82,3 +89,37 @@ def test_an_evaluation_uses_the_desktop_of_its_sandbox(display: XServer, tmp_pat
 def test_a_sandbox_without_the_display_says_so(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="no X server listens on display :987"):
         evaluate(tmp_path, 1, ("computer_screenshot", {}), display=":987")
+
+
+@approver(name="no_clicks")
+def no_clicks() -> Approver:
+    async def approve(message: str, call: ToolCall, view: Any, history: Any) -> Approval:
+        return Approval(decision="reject", explanation="not this one")
+
+    return approve
+
+
+@pytest.mark.slow
+def test_inspects_own_approval_comes_before_ours(display: XServer, tmp_path: Path) -> None:
+    """Its policies name our tools; ours are asked beside them, and both can say no."""
+    asked: list[Ask] = []
+
+    async def no(ask: Ask) -> bool:
+        asked.append(ask)
+        return False
+
+    act = ("computer_act", {"actions": [CLICK]})
+    with RawWindow(display) as window:
+        policies = [ApprovalPolicy(no_clicks(), "computer_act"), ApprovalPolicy(auto_approver(), "*")]
+        (sample,) = evaluate(tmp_path, 1, act, ("computer_screenshot", {}), approval=policies, display=display.display)
+        rejected, looked = results(sample)
+        assert rejected.error is not None
+        assert "not this one" in rejected.error.message
+        assert looked.error is None
+        ours = {"policy": Policy(input=True), "approve": no}
+        (sample,) = evaluate(tmp_path, 1, act, display=display.display, **ours)
+        (declined,) = results(sample)
+        assert declined.error is not None
+        assert "did not grant permission to run 'click'" in declined.error.message
+        assert [ask.source for ask in asked] == ["policy: input"]
+        assert window.all("press") == []

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deskhand import BatchRefused, LocalDisplay, Session
-from deskhand.approvals import Ask
+from deskhand.approvals import Ask, Policy
 from deskhand.testing import XServer
 from tests.own_desktop import applications, desktop  # noqa: F401
 from tests.probes import RawWindow
@@ -134,7 +134,8 @@ def test_a_safety_check_is_the_persons_to_allow(display: XServer) -> None:
         with RawWindow(display) as window:
             result = await goal(computer, ScriptedModel([call(CLICK, checks=CHECKS), DONE]))
             assert len(window.all("press")) == 1
-        assert [(ask.source, ask.reason) for ask in asked] == [("openai safety check", "this looks like a trap")]
+        told = [(ask.source, ask.verb, ask.reason) for ask in asked]
+        assert told == [("openai safety check", "click", "this looks like a trap")]
         items = [item for item in result.to_input_list() if item.get("type") == "computer_call_output"]
         assert items[0]["acknowledged_safety_checks"][0]["id"] == "c1"
 
@@ -150,6 +151,29 @@ def test_a_safety_check_that_nobody_allows_sends_nothing(display: XServer) -> No
             assert window.all("press") == []
 
     run(display, work)
+
+
+def test_what_the_policy_asks_for_is_told_when_it_is_declined(display: XServer) -> None:
+    """And is done when it is allowed; the run goes on either way."""
+    words = [False, True]
+
+    async def answer(ask: Ask) -> bool:
+        assert ask.source == "policy: input"
+        return words.pop(0)
+
+    async def work(session: Session) -> None:
+        computer = await DesktopComputer.open(session)
+        model = ScriptedModel([call(CLICK, CLICK), call(CLICK), DONE])
+        with RawWindow(display) as window:
+            result = await goal(computer, model)
+            assert result.final_output == "done"
+            assert len(window.all("press")) == 1
+        told = [str(one.input) for one in model.calls]
+        assert "did not grant permission to run 'click'" in told[1]
+        assert "the rest of that computer call was not executed" in told[1]
+        assert words == []
+
+    run(display, work, approve=answer, policy=Policy(input=True))
 
 
 def test_applications_are_opened_by_name(desktop: XServer, applications: Path) -> None:  # noqa: F811

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
@@ -319,6 +320,28 @@ def test_a_no_is_told_and_the_run_goes_on(display: XServer) -> None:
         assert await free(display)
 
     run(work())
+
+
+@pytest.mark.parametrize("word", [True, False])
+def test_the_answer_is_in_the_trace(display: XServer, tmp_path: Path, word: bool) -> None:
+    agent = parked_agent(display, Scripted(act(CLICK), act(CLICK)), trace=tmp_path)
+
+    async def work() -> None:
+        parked = await agent.run("click")
+        assert isinstance(parked.output, DeferredToolRequests)
+        answers = DeferredToolResults(approvals={parked.output.approvals[0].tool_call_id: word})
+        again = await agent.run(message_history=parked.all_messages(), deferred_tool_results=answers)
+        if not word:
+            assert isinstance(again.output, DeferredToolRequests)  # a no holds for the one call
+            answers = DeferredToolResults(approvals={again.output.approvals[0].tool_call_id: True})
+            again = await agent.run(message_history=again.all_messages(), deferred_tool_results=answers)
+        assert again.output == "done"
+
+    run(work())
+    (directory,) = tmp_path.iterdir()
+    events = [json.loads(line) for line in (directory / "trace.jsonl").read_text().splitlines()]
+    told = [event.get("outcome", "") for event in events if event["event"] in ("approval", "batch")]
+    assert told == (["allowed", "", ""] if word else ["declined", "allowed", ""])
 
 
 def test_a_handler_answers_within_the_run(display: XServer) -> None:

@@ -7,7 +7,7 @@ the last two messages are marked for the cache; pictures are left out in steps, 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from deskhand.agents.history import KEEP, LEFT_OUT
@@ -16,8 +16,8 @@ from deskhand.agents.usage import Usage
 from deskhand.backends.base import Outcome
 from deskhand.pictures import Size
 from deskhand.tools import Tool, ToolAnswer
+from deskhand.vendors.anthropic import VERBS, Toolset, image
 from deskhand.vendors.anthropic import Tool as OlderTool
-from deskhand.vendors.anthropic import Toolset, image
 
 #: One of the SDK's own names (``types/model_param.py``), which the computer toolset lists as supported.
 DEFAULT = "claude-sonnet-5-5"
@@ -36,6 +36,12 @@ _STOPS: dict[str, Stop] = {
 class Claude(Model):
     """A conversation over the Messages API.
 
+    Args:
+        name: The model, as Anthropic calls it.
+        base_url: The server's address, when it is not the SDK's own.
+        keep: Pictures that are kept in the conversation.
+        confirm: The verbs of its computer tool (``left_click``, ``key``) that a person has to allow, each call.
+
     Raises:
         SetupError: The SDK is not installed.
     """
@@ -45,8 +51,14 @@ class Claude(Model):
     retry_logger = "anthropic._base_client"
     keys = ("ANTHROPIC_API_KEY",)
 
-    def __init__(self, name: str = DEFAULT, base_url: str | None = None, keep: int = KEEP) -> None:
+    def __init__(
+        self, name: str = DEFAULT, base_url: str | None = None, keep: int = KEEP, confirm: Collection[str] = ()
+    ) -> None:
         super().__init__(name, base_url, keep)
+        unknown = sorted(set(confirm) - set(VERBS))
+        if unknown:
+            raise ValueError(f"there is no verb {unknown[0]!r}: use some of {', '.join(VERBS)}")
+        self._confirm = confirm
         try:
             import anthropic
         except ImportError:
@@ -61,9 +73,9 @@ class Claude(Model):
     def begin(self, screen: Size) -> Toolset | OlderTool:
         version = "20250124" if _20250124.match(self.model) else "20251124" if _20251124.match(self.model) else None
         if version is None:
-            self._adapter: Toolset | OlderTool = Toolset(screen)
+            self._adapter: Toolset | OlderTool = Toolset(screen, confirm=self._confirm)
         else:
-            self._adapter = OlderTool(screen, version)
+            self._adapter = OlderTool(screen, version, confirm=self._confirm)
             self._betas = self._adapter.betas
         return self._adapter
 

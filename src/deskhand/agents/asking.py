@@ -14,13 +14,14 @@ from deskhand.agents.model import Call, Model, Reply
 from deskhand.agents.own_tools import OwnTools, refused
 from deskhand.agents.retries import told_of_retries
 from deskhand.agents.usage import Prices, Usage
+from deskhand.approvals import Ask, Declined, declined
 from deskhand.backends.base import Outcome, in_words
-from deskhand.errors import ActionError, BatchRefused, Unsupported
+from deskhand.errors import ActionError, BatchRefused, SetupError, Unsupported
 from deskhand.session import Session
 from deskhand.tools import Launching, ToolAnswer
-from deskhand.vendors.base import Adapter, Ask, Finish, Turn
+from deskhand.vendors.base import Adapter, Finish, Turn
 from deskhand.vendors.results import CallResult
-from deskhand.vendors.running import Approve, declined, first_look, run_turn
+from deskhand.vendors.running import first_look, run_turn
 
 #: Replies one after the other of which nothing can be used, before the run is given up.
 MAX_USELESS = 3
@@ -39,9 +40,9 @@ class ModelRun:
     Args:
         goal: What it is asked to do.
         model: The model; the caller closes it.
-        session: The desktop; the caller closes it.
+        session: The desktop; the caller closes it. It asks the person, where one is needed: what the vendor wants a
+            person to allow before anything of the reply is done, what its own policy names before each batch.
         launching: What is known of opening applications there.
-        approve: Asked what needs a person before anything of the reply is done; without one it is declined.
         progress: Gets one line for each thing that happens.
         prices: For what it costs; without them no money is spoken of.
     """
@@ -50,7 +51,6 @@ class ModelRun:
     model: Model
     session: Session
     launching: Launching = "by_name"
-    approve: Approve | None = None
     progress: Progress = lambda line: None
     prices: Prices | None = None
     #: Tokens of all requests so far.
@@ -64,8 +64,10 @@ class ModelRun:
         Raises:
             ModelUnavailable: The model can not be asked. What was done until then is done; nothing is replayed.
             BackendError: The desktop was lost.
-            SetupError: The desktop can not be reached, or the trace not be written.
+            SetupError: The desktop can not be reached, the trace not be written, or the model has had another run.
         """
+        if self.model.history:
+            raise SetupError("this model has had its conversation: make another one for another run")
         screen = (await self.session.backend.info())["size"]
         self._adapter = self.model.begin((screen[0], screen[1]))
         tools = OwnTools(self.session, self._adapter, self.launching, not self.model.ends_by_itself)
@@ -162,6 +164,8 @@ class ModelRun:
             await self._check(reply)
         except _Refused as refusal:
             self.progress(f"  refused: {refusal.error}")
+            if self.session.trace is not None and not isinstance(refusal.error, Declined):
+                self.session.trace.error(f"Nothing of the reply was done: {refusal.error}")
             self.model.hear(await self._all_refused(reply, refusal))
             return None
         results: list[dict[str, Any]] = []
@@ -179,7 +183,7 @@ class ModelRun:
             else:
                 assert self._adapter is not None
                 watched = _Watched(self.session, self.progress)
-                told, finish = await run_turn(self._adapter, piece, watched, _allowed)
+                told, finish = await run_turn(self._adapter, piece, watched)
                 failed = watched.failed
                 results += told
         if finish is not None and not failed:
@@ -188,18 +192,25 @@ class ModelRun:
         return None
 
     async def _check(self, reply: Reply) -> None:
+        """Read the whole reply; only then ask what its vendor wants a person to allow.
+
+        Raises:
+            _Refused: Something in it can not be done, or may not.
+        """
+        asks: list[tuple[int, Ask]] = []
         for number, piece in enumerate(reply.pieces):
             try:
                 if isinstance(piece, Call):
                     self._tools.check(piece.name, piece.arguments)
-                    continue
-                assert self._adapter is not None
-                for ask in self._adapter.read(piece).asks:
-                    self.progress(f"  {ask.source}: {ask.reason}")
-                    if self.approve is None or not await self.approve(ask):
-                        raise BatchRefused(declined(ask), ask.call)
+                else:
+                    assert self._adapter is not None
+                    asks += [(number, ask) for ask in self._adapter.read(piece).asks]
             except BatchRefused as error:
                 raise _Refused(number, error) from None
+        for number, ask in asks:
+            self.progress(f"  {ask.source}: {ask.reason}")
+            if not await self.session.allow(ask):
+                raise _Refused(number, Declined(declined(ask), ask.call))
 
     async def _all_refused(self, reply: Reply, refusal: _Refused) -> list[dict[str, Any]]:
         results: list[dict[str, Any]] = []
@@ -269,6 +280,9 @@ class _Watched:
     async def screenshot(self, **wish: Any) -> Outcome:
         return await self._session.screenshot(**wish)
 
+    async def allow(self, ask: Ask) -> bool:
+        return True  # it was asked before anything of the reply was done
+
 
 def _in_a_line(answer: ToolAnswer) -> str:
     apps = answer.data.get("apps")
@@ -279,8 +293,3 @@ def _in_a_line(answer: ToolAnswer) -> str:
         return in_words(Outcome(answer.data))
     lines = answer.text.split("\n")
     return lines[0][:200] + (f" and {len(lines) - 1} more" if len(lines) > 1 else "")
-
-
-async def _allowed(ask: Ask) -> bool:
-    """What needed a person was asked before anything of the reply was done."""
-    return True

@@ -20,37 +20,10 @@ from deskhand.tools import Tool, ToolAnswer
 from deskhand.vendors.base import Adapter
 from deskhand.vendors.chat import chat_message, data_url, picture_url
 from deskhand.vendors.qwen import Qwen
-from deskhand.vendors.ui_tars import UiTars
+from deskhand.vendors.ui_tars import PROMPT, UiTars
 
 #: Tokens of a reply: a local model's window may be small.
 MAX_TOKENS = 4096
-#: UI-TARS repository, README, the prompt for a computer, with the action space as its parser reads it.
-_UI_TARS = """\
-You are a GUI agent. You are given a task and your action history, with screenshots. You need to perform the next \
-action to complete the task.
-
-## Output Format
-```
-Thought: ...
-Action: ...
-```
-
-## Action Space
-click(point='<point>x1 y1</point>')
-left_double(point='<point>x1 y1</point>')
-right_single(point='<point>x1 y1</point>')
-drag(start_point='<point>x1 y1</point>', end_point='<point>x2 y2</point>')
-hotkey(key='ctrl c') # Split keys with a space and use lowercase.
-type(content='xxx') # Use escape characters \\', \\", and \\n in content part to ensure we can parse the content in \
-normal python string format.
-scroll(point='<point>x1 y1</point>', direction='down or up or right or left')
-wait() # Sleep for 5s and take a screenshot to check for any changes.
-finished(content='xxx')
-call_user() # Submit the task and call the user when the task is unsolvable, or when you need the user's help.
-
-## Note
-- Write a small plan and finally summarize your next action (with its target element) in one sentence in Thought.
-"""
 
 
 class Compatible(Model):
@@ -104,7 +77,7 @@ class Compatible(Model):
             self._offered.append({"type": "function", "function": function})
         if self.kind == "ui_tars":
             # It was trained on one user message with the prompt and the task, then the pictures.
-            self.history.append({"role": "user", "content": f"{_UI_TARS}\n## User Instruction\n{goal}"})
+            self.history.append({"role": "user", "content": f"{PROMPT}\n## User Instruction\n{goal}"})
             self.history.append(chat_message("The screen now:", data_url(look)))
             return
         self.history.append({"role": "system", "content": instructions})

@@ -9,18 +9,36 @@ from deskhand.backends.base import Backend, Outcome
 
 if TYPE_CHECKING:
     from deskhand.backends import transports
+    from deskhand.backends.daemon import Daemon
+    from deskhand.backends.e2b import E2B
     from deskhand.backends.guest import Finished, Guest
     from deskhand.backends.local import LocalDisplay
     from deskhand.backends.memory import Memory
+    from deskhand.backends.own_screen import OwnScreen
     from deskhand.backends.transports import Transport
 
-__all__ = ["Backend", "Finished", "Guest", "LocalDisplay", "Memory", "Outcome", "Transport", "transports"]
+__all__ = [
+    "E2B",
+    "Backend",
+    "Daemon",
+    "Finished",
+    "Guest",
+    "LocalDisplay",
+    "Memory",
+    "Outcome",
+    "OwnScreen",
+    "Transport",
+    "transports",
+]
 
 _HOME = {
+    "Daemon": "daemon",
+    "E2B": "e2b",
     "Finished": "guest",
     "Guest": "guest",
     "LocalDisplay": "local",
     "Memory": "memory",
+    "OwnScreen": "own_screen",
     "Transport": "transports",
 }
 

@@ -9,19 +9,27 @@ from deskhand.errors import (
     ActionFailed,
     BackendError,
     BatchRefused,
+    CaptureFailed,
     DeskhandError,
+    DesktopInUse,
     DisplayLost,
     DisplayTimeout,
     NoDisplay,
+    SetupError,
     Unsupported,
 )
 
-_KINDS: dict[str, type[DeskhandError]] = {
+#: The classes of errors by the ``kind`` that answers tell.
+KINDS: dict[str, type[DeskhandError]] = {
     "timeout": DisplayTimeout,
     "lost": DisplayLost,
     "no_display": NoDisplay,
     "unsupported": Unsupported,
+    "in_use": DesktopInUse,
     "failed": ActionFailed,
+    "capture": CaptureFailed,
+    "setup": SetupError,
+    "backend": BackendError,
 }
 #: What every answer has, be it of an error or not.
 _ENVELOPE = {"ok", "error", "kind", "sent", "index", "status", "results", "settled", "settle", "settle_ms", "moving"}
@@ -51,7 +59,7 @@ def raise_error(answer: dict[str, Any]) -> None:
     if kind == "refused":
         error = BatchRefused(message, answer.get("index"), **facts)
     else:
-        error = _KINDS.get(str(kind), BackendError)(message, **facts)
+        error = KINDS.get(str(kind), BackendError)(message, **facts)
     if isinstance(error, DisplayLost) and answer.get("results"):
         error.facts = {"answer": {name: value for name, value in answer.items() if name not in ("kind", "status")}}
     error.sent = str(answer.get("sent", "unknown"))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from deskhand.hand.errors import Unsupported
 
 if TYPE_CHECKING:
+    from deskhand.approvals import Policy
     from deskhand.backends.lease import DesktopLease
 
 Envelope = Mapping[str, Any]
@@ -110,6 +111,13 @@ class Backend(ABC):
     async def windows(self) -> list[dict[str, Any]]:
         """The windows: id, title, app id, pid, rect [x, y, width, height], state."""
 
+    @property
+    def policy(self) -> Policy:
+        """What needs a person here when the session does not say so itself; by default nothing."""
+        from deskhand.approvals import Policy
+
+        return Policy()
+
     def lease(self, holder: str) -> DesktopLease:
         """A lease of this desktop for the session ``holder``, not taken yet; each session has one of its own.
 
@@ -117,6 +125,15 @@ class Backend(ABC):
             Unsupported: There are none on this desktop, or this backend can not reach them.
         """
         raise Unsupported("this desktop knows no leases: open the session without one")
+
+    def tell(self, outcome: Mapping[str, Any], used: int, limit: int | None) -> None:  # noqa: B027
+        """What a session's call came to, for those who watch the desktop where it is; it never waits and never fails.
+
+        Args:
+            outcome: ``{"time", "ok", "text"}``.
+            used: Actions of the session's budget that were tried.
+            limit: Its budget; None when there is none.
+        """
 
     @abstractmethod
     async def aclose(self) -> None:

@@ -11,10 +11,12 @@ from typing import Any
 
 from deskhand.backends.answers import outcome_of, raise_error
 from deskhand.backends.base import Backend, Envelope, Outcome
+from deskhand.backends.guest_lease import GuestLease
 from deskhand.backends.installing import RECEIVE, the_hand
+from deskhand.backends.lease import DesktopLease
+from deskhand.backends.places import Place
 from deskhand.backends.running import Finished, RunningHand, no_answer, parse, run_to_its_end
-from deskhand.backends.transports import Transport
-from deskhand.errors import BackendError, DisplayLost, SetupError
+from deskhand.errors import BackendError, DisplayLost, SetupError, Unsupported
 from deskhand.turns import longest
 
 __all__ = ["PATIENCE", "Finished", "Guest", "Run"]
@@ -28,7 +30,8 @@ _Answered = tuple[dict[str, Any], bytes | None]
 
 
 class Guest(Backend):
-    """The display ``display`` of a guest, reached by ``way``: a ``Transport``, or a function that runs a command there.
+    """The display ``display`` of a guest, reached by ``way``: a ``Transport`` or another ``Place``, or a function that
+    runs a command there.
 
     Every batch is one command there, and the picture comes back with its answer. Nothing is ever sent twice: when an
     answer does not arrive, the error says that it is unknown what happened.
@@ -36,25 +39,27 @@ class Guest(Backend):
     A cancelled call returns when the hand over there has released what it held. Behind a function it is one more
     command that sees to that, after the function has ended the one that was cancelled.
 
+    A lease is held by one more command there, for as long as that runs; a function can not keep one running.
+
     Args:
         way: How to run a command in the guest.
         display: The display's name over there.
         xauthority: The cookie file over there; None: what the hand finds by itself.
         python: The Python 3.9 or newer to run the hand with.
-        resident: Keep one hand running over there for all batches, with its connection to the display; it needs a
-            ``Transport``.
+        resident: Keep one hand running over there for all batches, with its connection to the display; not behind a
+            function.
     """
 
     def __init__(
         self,
-        way: Transport | Run,
+        way: Place | Run,
         display: str = ":0",
         xauthority: str | None = None,
         python: str = "python3",
         *,
         resident: bool = False,
     ) -> None:
-        if resident and not isinstance(way, Transport):
+        if resident and not isinstance(way, Place):
             raise ValueError("a function runs one command after the other: a resident hand needs a Transport")
         self._way = way
         self._display = display
@@ -82,6 +87,22 @@ class Guest(Backend):
     async def windows(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = (await self._ask({"request": "windows"}))[0]["windows"]
         return found
+
+    def lease(self, holder: str) -> DesktopLease:
+        way = self._way
+        if not isinstance(way, Place):
+            raise Unsupported(
+                "a lease is held by a command that stays, and a function runs one after the other: use a Transport, or"
+                " open the session without a lease"
+            )
+
+        async def start() -> RunningHand:
+            if self._path is None:
+                async with self._turn:
+                    await self._install()
+            return await RunningHand.start(way, [*self._command(), "--stream"])
+
+        return GuestLease(start, self._forget, holder, PATIENCE)
 
     async def aclose(self) -> None:
         if self._closed:
@@ -121,18 +142,15 @@ class Guest(Backend):
                 await asyncio.shield(self._parting)
                 raise
             except DisplayLost:
-                self._path = None  # the guest may have been started anew, without what was put into it
+                self._forget()
                 raise
         # With what the hand itself says, the command has run to its end.
         raise_error(answer)
         return answer, picture
 
     async def _request(self, request: dict[str, Any]) -> _Answered:
-        assert self._path is not None
-        argv = [self._python, self._path, "--display", self._display, "--session", self._session]
-        if self._xauthority is not None:
-            argv += ["--xauthority", self._xauthority]
-        if not isinstance(self._way, Transport):
+        argv = [*self._command(), "--session", self._session]
+        if not isinstance(self._way, Place):
             try:
                 return parse(await self._way([*argv, "--raw"], json.dumps(request).encode()))
             except OSError as error:
@@ -149,6 +167,15 @@ class Guest(Backend):
             await self._end_hand()
         return answered
 
+    def _command(self) -> list[str]:
+        assert self._path is not None
+        place = [] if self._xauthority is None else ["--xauthority", self._xauthority]
+        return [self._python, self._path, "--display", self._display, *place]
+
+    def _forget(self) -> None:
+        """The guest may have been started anew, without what was put into it."""
+        self._path = None
+
     async def _install(self) -> None:
         """Send the hand there when it is not there yet.
 
@@ -161,7 +188,7 @@ class Guest(Backend):
         argv = [self._python, "-c", RECEIVE, digest]
         try:
             async with asyncio.timeout(PATIENCE):
-                if isinstance(self._way, Transport):
+                if isinstance(self._way, Place):
                     finished = await run_to_its_end(self._way, argv, content)
                 else:
                     finished = await self._way(argv, content)

@@ -12,20 +12,49 @@ from deskhand.backends.base import Backend, Envelope, Outcome
 from deskhand.backends.lease import DesktopLease, DisplayLease
 from deskhand.errors import DeskhandError, DisplayLost
 from deskhand.hand.hand import Hand
+from deskhand.hand.launcher import Launcher
 
 T = TypeVar("T")
 #: Seconds a cancelled batch has to come to its next action, before its connection is cut.
 _GRACE = 0.5
 
 
+class RunningBatch:
+    """A batch that has its place in the hand's thread; ``outcome`` is what ``Backend.act`` gives or raises."""
+
+    def __init__(self, outcome: Future[Outcome], gone: threading.Event, wind_up: Callable[[], Future[None]]) -> None:
+        self.outcome = outcome
+        self._gone = gone
+        self._wind_up = wind_up
+
+    def stop(self) -> Future[None]:
+        """Nobody waits for it any more: stop it at its next action and release what it held; done when that is done.
+
+        One that had not begun never will; its ``outcome`` is cancelled.
+        """
+        self._gone.set()
+        if self.outcome.cancel():
+            nothing_to_do: Future[None] = Future()
+            nothing_to_do.set_result(None)
+            return nothing_to_do
+        return self._wind_up()
+
+
 class LocalDisplay(Backend):
     """The X display named ``display`` (None: DISPLAY), with the hand in a thread of its own.
 
-    ``session`` names what may stay held from one process to the next. See ``Backend`` for what the calls raise.
+    ``session`` names what may stay held from one process to the next; ``launcher`` starts and ends applications (None:
+    this process). See ``Backend`` for what the calls raise.
     """
 
-    def __init__(self, display: str | None = None, xauthority: str | None = None, session: str | None = None) -> None:
-        self._hand = Hand(display, xauthority, session)
+    def __init__(
+        self,
+        display: str | None = None,
+        xauthority: str | None = None,
+        session: str | None = None,
+        launcher: Launcher | None = None,
+    ) -> None:
+        self._hand = Hand(display, xauthority, session, launcher=launcher)
         self._place = (display, xauthority)
         # The hand is for one thread at a time, and a batch may take a minute.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="deskhand-hand")
@@ -35,23 +64,35 @@ class LocalDisplay(Backend):
         return await self._run(self._hand.info)
 
     async def act(self, batch: Envelope) -> Outcome:
+        running = self.begin(batch)
+        try:
+            return await asyncio.wrap_future(running.outcome)
+        except asyncio.CancelledError:
+            if not running.outcome.cancelled():  # one that had not begun never will
+                # The threads see to the end of it also when this wait, too, is cancelled.
+                await asyncio.shield(asyncio.wrap_future(running.stop()))
+            raise
+
+    def begin(self, batch: Envelope, before: Callable[[Hand], Envelope] | None = None) -> RunningBatch:
+        """Have a batch run after those that were begun before; for who wants its end also when nobody waits for it.
+
+        ``before`` is called in the hand's thread when its turn has come, and gives the batch to run.
+        """
         gone = threading.Event()
 
         def act() -> Outcome:
-            answer, picture = self._hand.act(dict(batch), alive=lambda: not gone.is_set())
+            whole = batch if before is None else before(self._hand)
+            answer, picture = self._hand.act(dict(whole), alive=lambda: not gone.is_set())
             if picture is None:
                 return Outcome(answer)
             return Outcome({**answer, "picture": picture.facts()}, picture.content)
 
-        running = self._submit(act)
-        try:
-            return await asyncio.wrap_future(running)
-        except asyncio.CancelledError:
-            gone.set()
-            if not running.cancelled():  # one that had not begun never will
-                # The threads see to the end of it also when this wait, too, is cancelled.
-                await asyncio.shield(asyncio.wrap_future(self._wind_up(running)))
-            raise
+        outcome = self._submit(act)
+        return RunningBatch(outcome, gone, lambda: self._wind_up(outcome))
+
+    async def with_hand(self, work: Callable[[Hand], T]) -> T:
+        """What ``work`` gives, called with the hand in its thread."""
+        return await self._run(lambda: work(self._hand))
 
     async def apps(self) -> list[dict[str, str]]:
         return await self._run(self._hand.apps)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from deskhand.backends.transports import Transport
+from deskhand.backends.places import Place, Process
 from deskhand.errors import DisplayLost
 
 #: Seconds a hand is given to see that nobody waits for its answer, to release what it held and to end.
 PARTING = 5.0
-#: Bytes of an answer's line at most: a clipboard of a million characters, each escaped, fits.
-_LONGEST_LINE = 64 << 20
 
 
 class Finished(NamedTuple):
@@ -73,13 +72,13 @@ def _answer_in(line: bytes) -> dict[str, Any] | None:
     return answer if isinstance(answer, dict) else None
 
 
-async def run_to_its_end(transport: Transport, argv: Sequence[str], stdin: bytes) -> Finished:
+async def run_to_its_end(place: Place, argv: Sequence[str], stdin: bytes) -> Finished:
     """Run a command in the guest that gets ``stdin``; it is ended when the call is cancelled.
 
     Raises:
-        OSError: The transport's own program can not be started.
+        OSError, DeskhandError: As ``Place.start``.
     """
-    process = await _start(transport, argv)
+    process = await place.start(argv)
     try:
         stdout, stderr = await process.communicate(stdin)
     finally:
@@ -90,15 +89,15 @@ async def run_to_its_end(transport: Transport, argv: Sequence[str], stdin: bytes
 class RunningHand:
     """A hand in the guest with ``--stream``, and the ends of its three streams."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Process) -> None:
         self._process = process
         self._said = bytearray()
         self._listening = asyncio.create_task(self._listen())
 
     @classmethod
-    async def start(cls, transport: Transport, argv: Sequence[str]) -> RunningHand:
-        """Raises OSError: the transport's own program can not be started."""
-        return cls(await _start(transport, argv))
+    async def start(cls, place: Place, argv: Sequence[str]) -> RunningHand:
+        """Raises OSError, DeskhandError: as ``Place.start``."""
+        return cls(await place.start([*argv, *place.hand_options], stream=True))
 
     @property
     def ended(self) -> bool:
@@ -123,6 +122,9 @@ class RunningHand:
         if answer is None:
             await self.end()
             raise no_answer(Finished(self._process.returncode or 0, b"", bytes(self._said)).last_words())
+        encoded = (answer.get("picture") or {}).pop("base64", None)
+        if encoded is not None:
+            return answer, base64.b64decode(encoded)
         size = picture_size(answer)
         if not size:
             return answer, None
@@ -132,12 +134,16 @@ class RunningHand:
             await self.end()
             raise cut_off(len(error.partial), answer) from None
 
+    def close_input(self) -> None:
+        """Nothing more is asked, and nobody waits for what was."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
     async def end(self) -> None:
         """Close its standard input, which it takes for the end, and wait until it is gone; else it is made to go."""
         process = self._process
-        assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.close()
+        self.close_input()
         try:
             async with asyncio.timeout(PARTING):
                 while await process.stdout.read(1 << 16):
@@ -157,15 +163,7 @@ class RunningHand:
             self._said = (self._said + data)[-4096:]
 
 
-async def _start(transport: Transport, argv: Sequence[str]) -> asyncio.subprocess.Process:
-    pipe = asyncio.subprocess.PIPE
-    # A session of its own: Ctrl-C is for us, and we tell the hand.
-    return await asyncio.create_subprocess_exec(
-        *transport.command(argv), stdin=pipe, stdout=pipe, stderr=pipe, limit=_LONGEST_LINE, start_new_session=True
-    )
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _end(process: Process) -> None:
     for signal in (process.terminate, process.kill):
         if process.returncode is not None:
             return

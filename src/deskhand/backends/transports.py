@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from deskhand.backends.places import LONGEST_LINE, Place, Process
+
 
 @dataclass(frozen=True)
-class Transport:
+class Transport(Place):
     """A command prefix. ``quoted``: the far side gives what it gets to a shell, so it is sent as one quoted word.
 
     ``display`` and everything else about the desktop is the hand's business over there, not the transport's.
@@ -21,6 +24,13 @@ class Transport:
     def command(self, argv: Sequence[str]) -> list[str]:
         """The command to start here so that ``argv`` runs there, with standard input and output connected."""
         return [*self.prefix, shlex.join(argv)] if self.quoted else [*self.prefix, *argv]
+
+    async def start(self, argv: Sequence[str], stream: bool = False) -> Process:
+        pipe = asyncio.subprocess.PIPE
+        # A session of its own: Ctrl-C is for us, and we tell the hand.
+        return await asyncio.create_subprocess_exec(
+            *self.command(argv), stdin=pipe, stdout=pipe, stderr=pipe, limit=LONGEST_LINE, start_new_session=True
+        )
 
 
 def subprocess() -> Transport:

@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import typer
 
-from deskhand.cli import act, apps, bench, desktop, doctor, launch, mcp, run, screenshot, trace, windows
+from deskhand.cli import (
+    act,
+    apps,
+    bench,
+    desktop,
+    doctor,
+    launch,
+    launcher,
+    mcp,
+    run,
+    screenshot,
+    serve,
+    trace,
+    view,
+    windows,
+)
 
 app = typer.Typer(
     name="deskhand",
@@ -14,7 +29,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(desktop.app, name="desktop")
-for command in (apps, launch, act, screenshot, windows, run, mcp, trace, doctor, bench):
+for command in (apps, launch, act, screenshot, windows, run, mcp, trace, view, doctor, bench, launcher, serve):
     command.add_to(app)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated
 
 import typer
@@ -49,16 +51,73 @@ def up(
             "--timeout", metavar="SECONDS", min=1, max=600, callback=a_number, help="For everything to be ready."
         ),
     ] = 60.0,
+    serve: Annotated[
+        bool | None,
+        typer.Option(
+            "--serve/--no-serve",
+            help="Start computerd too, in an account of its own; as root, the default where it is installed.",
+        ),
+    ] = None,
+    serve_same_account: Annotated[
+        bool,
+        typer.Option(
+            "--serve-same-account",
+            help="Start computerd in the account of the desktop: any application there can read its token.",
+        ),
+    ] = False,
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="HOST:PORT", help="Where computerd listens; port 0: a free one.")
+    ] = "127.0.0.1:0",
     as_json: JsonOption = False,
 ) -> None:
-    """Start a desktop; returns when it is painted."""
+    """Start a desktop, and what serves it; returns when it is painted."""
     from deskhand.desktop import parse_size, start_desktop
 
-    desktop = start_desktop(session, parse_size(size), timeout)
+    served = _is_to_be_served(serve, serve_same_account)
+    desktop = start_desktop(session, parse_size(size), timeout, serve=listen if served else None)
+    if served:
+        _say(f"computerd serves it at {desktop.url}, with the token in {desktop.token_file}")
     if as_json:
         print_json(desktop.as_dict())
     else:
         print(desktop.display)
+
+
+def _say(line: str) -> None:
+    """To the person: standard output is data only."""
+    print(f"deskhand: {line}", file=sys.stderr)
+
+
+def _is_to_be_served(serve: bool | None, same_account: bool) -> bool:
+    """Whether computerd is to be started: asked for, or as root by default, where it can be kept apart.
+
+    Raises:
+        BatchRefused: It was asked for and can not be kept apart from the desktop, and that was not waived.
+    """
+    from deskhand.desktop.serving import check_installed
+
+    root = os.geteuid() == 0
+    if root and same_account:
+        raise BatchRefused("root keeps computerd and the desktop apart: leave out --serve-same-account")
+    if same_account:
+        _say(
+            "--serve-same-account: every application on this desktop can read computerd's token and memory, and so can "
+            "act as whoever holds the token; as root both get accounts of their own"
+        )
+        return True
+    if serve and not root:
+        raise BatchRefused(
+            "computerd and the desktop get accounts of their own, which root alone can make: run this as root, or "
+            "accept with --serve-same-account that applications can read the token"
+        )
+    if serve is None and root:
+        try:
+            check_installed()
+        except SetupError as error:
+            _say(f"the desktop is not served: {error} (--no-serve leaves it at that)")
+            return False
+        return True
+    return bool(serve)
 
 
 @app.command()

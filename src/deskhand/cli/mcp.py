@@ -11,7 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
+from deskhand.cli.approval import ApproveOption, AskOption, approval
 from deskhand.cli.output import DisplayOption, XauthorityOption, fail
+from deskhand.cli.own_screen import OwnScreenOption, backend_at, policy_of
 
 
 class Client(StrEnum):
@@ -48,6 +50,7 @@ def add_to(app: typer.Typer) -> None:
 def mcp(
     display: DisplayOption = None,
     xauthority: XauthorityOption = None,
+    own_screen: OwnScreenOption = False,
     max_actions: Annotated[int | None, typer.Option("--max-actions", min=1, help="The budget of actions.")] = None,
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="Told to others who want the desktop.")] = "mcp",
     queue: Annotated[
@@ -58,24 +61,37 @@ def mcp(
         Structured,
         typer.Option("--structured", help="Structured content beside the picture; auto: where the client shows both."),
     ] = Structured.auto,
+    ask: AskOption = None,
+    approve: ApproveOption = False,
+    trace: Annotated[Path | None, typer.Option("--trace", metavar="DIR", help="Record the session there.")] = None,
 ) -> None:
-    """Serve the desktop to an MCP client over standard input and output."""
+    """Serve the desktop to an MCP client over standard input and output.
+
+    What --ask names is asked through the client, where it can show its user a question; else it is refused.
+    """
     import asyncio
 
     try:
         from deskhand.mcp import serve_stdio
     except ImportError as error:
         fail(str(error), 1)
-    from deskhand.backends import LocalDisplay
     from deskhand.session import Session
+    from deskhand.trace import TraceRecorder
     from deskhand.turns import LeaseTerms
 
-    async def serve() -> None:
+    async def serve(recorder: TraceRecorder | None) -> None:
         terms = LeaseTerms(wait=queue)
-        session = Session(LocalDisplay(display, xauthority), max_actions, name=name, lease=terms)
+        asks: dict[str, Any] = {"policy": policy_of(ask, own_screen), "approve": approval(True) if approve else None}
+        backend = backend_at(display, xauthority, own_screen)
+        session = Session(backend, max_actions, recorder, name=name, lease=terms, **asks)
         await serve_stdio(session, structured.value)
 
-    asyncio.run(serve())
+    if trace is None:
+        asyncio.run(serve(None))
+        return
+    with TraceRecorder(trace, goal="what an MCP client wanted", facts={"way in": "MCP"}) as recorder:
+        asyncio.run(serve(recorder))
+        recorder.finish("stopped", "The client ended.")
 
 
 def mcp_config(

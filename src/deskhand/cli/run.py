@@ -6,16 +6,18 @@ import datetime
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deskhand.cli.approval import ApproveOption, AskOption, approval
 from deskhand.cli.desktop import DesktopSessionOption, SizeOption
 from deskhand.cli.output import DisplayOption, fail
+from deskhand.cli.own_screen import OwnScreenOption, backend_at, policy_of
 from deskhand.errors import SetupError
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ def run(
         typer.Option("--adapter", metavar="NAME", help="How such a server's model clicks: tools, qwen or ui_tars."),
     ] = None,
     display: DisplayOption = None,
+    own_screen: OwnScreenOption = False,
     session: DesktopSessionOption = "xfce",
     size: SizeOption = "1280x800",
     trace: Annotated[
@@ -85,9 +88,8 @@ def run(
     pictures: Annotated[
         int, typer.Option("--pictures", min=1, max=10, help="Pictures the model is left with when old ones go.")
     ] = 5,
-    approve: Annotated[
-        bool, typer.Option("--approve", help="Allow what the vendor wants a person to allow; else asked or declined.")
-    ] = False,
+    ask: AskOption = None,
+    approve: ApproveOption = False,
     prices: Annotated[
         str | None,
         typer.Option(
@@ -98,21 +100,24 @@ def run(
         ),
     ] = None,
 ) -> None:
-    """Have an agent work towards GOAL, on a desktop of its own unless --display names one.
+    """Have an agent work towards GOAL, on a desktop of its own unless --display or --own-screen says which.
 
     Exits 0 only when the agent was done and what can be checked was checked. The last line is the path of the trace.
     """
-    job = _job(goal, model, base_url, adapter, pictures, max_turns, approve, prices)
+    job = _job(goal, model, base_url, adapter, pictures, max_turns, prices)
     directory = _trace_directory(trace)
+    options = {"max_actions": max_actions, "policy": policy_of(ask, own_screen), "approve": approval(approve)}
+    if own_screen and display is None:
+        display = os.environ.get("DISPLAY") or fail("no display is named: set DISPLAY or pass --display", 5)
     if display is not None:
         from deskhand.hand.state import find_desktop
 
         known = find_desktop(display)
         home = Path(known["home"] if known is not None else os.path.expanduser("~"))
-        result = _run(job, display, home, directory, max_actions)
+        result = _run(job, display, home, directory, options, own_screen)
     else:
         with _desktop(session, size) as (own_display, home):
-            result = _run(job, own_display, home, directory, max_actions)
+            result = _run(job, own_display, home, directory, options)
     print(f"{'done' if result.ok else 'FAILED'}: {result.text}")
     _tell_page(directory)
     sys.exit(0 if result.ok else 3)
@@ -142,7 +147,6 @@ def _job(
     adapter: str | None,
     pictures: int,
     max_turns: int,
-    approve: bool,
     prices: str | None,
 ) -> Job:
     """A model's job or a script's; what is wrong with it is said before a desktop is started."""
@@ -153,7 +157,6 @@ def _job(
         return _scripted(goal, model)
     from deskhand.agents.asking import ModelRun
     from deskhand.agents.usage import Prices
-    from deskhand.cli.approval import approval
 
     try:
         asked = load_model(wanted, os.environ, base_url, adapter, pictures)
@@ -171,7 +174,7 @@ def _job(
     async def work(session: Session, home: Path) -> RunResult:
         checks = [lambda: _demo_check(home)] if the_demos else []
         try:
-            asking = ModelRun(task, asked, session, approve=approval(approve), progress=_say, prices=money)
+            asking = ModelRun(task, asked, session, progress=_say, prices=money)
             return await asking.run(checks, max_turns)
         finally:
             await asked.aclose()
@@ -237,7 +240,9 @@ def _trace_directory(wanted: Path | None) -> Path:
     raise SetupError("too many runs began in this second: name a directory with --trace")
 
 
-def _run(job: Job, display: str, home: Path, directory: Path, max_actions: int | None) -> RunResult:
+def _run(
+    job: Job, display: str, home: Path, directory: Path, options: Mapping[str, Any], own_screen: bool = False
+) -> RunResult:
     import asyncio
 
     from deskhand.trace import TraceRecorder
@@ -247,7 +252,7 @@ def _run(job: Job, display: str, home: Path, directory: Path, max_actions: int |
     recorder = TraceRecorder(directory, goal=job.goal, facts=facts)
     try:
         with recorder:
-            result = asyncio.run(_run_session(job, display, home, recorder, max_actions))
+            result = asyncio.run(_run_session(job, display, home, recorder, options, own_screen))
             checks = [
                 {"what": check.what, "expected": check.expected, "found": check.found, "ok": check.ok}
                 for check in result.checks
@@ -265,10 +270,9 @@ def _tell_page(directory: Path) -> None:
 
 
 async def _run_session(
-    job: Job, display: str, home: Path, recorder: TraceRecorder, max_actions: int | None
+    job: Job, display: str, home: Path, recorder: TraceRecorder, options: Mapping[str, Any], own_screen: bool
 ) -> RunResult:
-    from deskhand.backends import LocalDisplay
     from deskhand.session import Session
 
-    async with Session(LocalDisplay(display), max_actions, recorder) as session:
+    async with Session(backend_at(display, None, own_screen), trace=recorder, **options) as session:
         return await job.work(session, home)

@@ -7,4 +7,5 @@ from .xserver import XServer, window_manager, xvfb
 __all__ = ["XServer", "window_manager", "xvfb"]
 
 if "pytest" in sys.modules:  # so that its failures say what was compared
-    sys.modules["pytest"].register_assert_rewrite(f"{__name__}.conformance")
+    for _name in ("conformance", "backend_conformance", "lease_conformance"):
+        sys.modules["pytest"].register_assert_rewrite(f"{__name__}.{_name}")

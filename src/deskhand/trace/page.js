@@ -37,7 +37,7 @@ function tokenWords(tokens) {
 const money = (cost) => (cost < 0.1 ? cost.toFixed(4) : cost.toFixed(2));
 
 const plain = (value) => (typeof value === "string" ? value : JSON.stringify(value));
-const plural = (count, word) => (count === 1 ? word : word.replace(/(s|ch)?$/, (end) => (end ? `${end}es` : "s")));
+const plural = (count, word) => (count === 1 ? word : word.includes(" to ") ? word.replace(" to ", "s to ") : word.replace(/(s|ch)?$/, (end) => (end ? `${end}es` : "s")));
 
 // ---- the head
 
@@ -73,8 +73,8 @@ function showHead() {
   const time = el("time", "", date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" }));
   time.dateTime = date.toISOString();
   const entries = [["when", time], ["took", duration(trace.elapsed_s)]];
-  for (const [name, word] of [["batches", "batch"], ["actions", "action"], ["tools", "tool call"]]) {
-    if (counts[name] || name !== "tools") entries.push([plural(counts[name], word), String(counts[name])]);
+  for (const [name, word] of [["batches", "batch"], ["actions", "action"], ["tools", "tool call"], ["approvals", "question to a person"]]) {
+    if (counts[name] || name === "batches" || name === "actions") entries.push([plural(counts[name], word), String(counts[name])]);
   }
   if (trace.model) {
     entries.push([plural(trace.model.turns, "model turn"), `${trace.model.turns} in ${duration(trace.model.elapsed_s)}`]);
@@ -108,6 +108,11 @@ function showHead() {
 
 // ---- the timeline
 
+const ANSWERS = {
+  allowed: "a person allowed", declined: "a person declined", nobody: "nobody there to ask", "no answer": "no answer in time",
+  cancelled: "ended before the answer",
+};
+
 function settleWords(step) {
   if (!step.settle || step.settle === "none") return null;
   const words = { settled: "settled", timeout: "not settled in time", animating: "still animating" }[step.settle] || step.settle;
@@ -126,6 +131,8 @@ function timelineEntry(step) {
     if (!step.actions.length) body.append(el("div", "act", step.name));
   } else if (step.kind === "finish") {
     body.append(el("div", "act", step.badge));
+  } else if (step.kind === "approval") {
+    body.append(el("div", `act ask ${step.badge}`, ANSWERS[step.answer] || step.answer), el("div", "after", step.name));
   } else if (step.kind === "tool") {
     body.append(el("div", "act tool", step.name));
   } else if (step.kind === "model") {
@@ -178,6 +185,10 @@ function showWords(step) {
   } else if (step.kind === "tool") {
     words.append(el("p", "", "Called ", el("code", "", step.name), "."));
     if (step.rows) words.append(el("ul", "rows", ...step.rows.map((row) => el("li", "", row))));
+  } else if (step.kind === "approval") {
+    words.append(el("p", "", "Needs a person: ", el("b", "", step.name)));
+    words.append(el("p", "", "Answer: ", el("span", `badge ${step.badge}`, ANSWERS[step.answer] || step.answer), step.once && step.badge === "ok" ? " for the rest of the session" : ""));
+    if (step.asked) words.append(el("ol", "calls", el("li", "", el("code", "", step.asked))));
   } else if (step.kind === "model") {
     words.append(el("p", "", "Asked ", el("code", "", step.name), step.calls.length ? ", which asked for:" : "."));
     words.append(el("ol", "calls", ...step.calls.map((call) => el("li", "", el("code", "", call)))));
@@ -201,6 +212,9 @@ function showWords(step) {
     if (step.sent_pictures) facts.append(el("span", "", "pictures sent ", el("b", "", String(step.sent_pictures))));
     if (step.retries) facts.append(el("span", "warn", "asked again ", el("b", "", `${step.retries}×`)));
     if (step.reason) facts.append(el("span", "", "ended ", el("code", "", step.reason)));
+  }
+  if (step.kind === "approval") {
+    facts.append(el("span", "", "asked by ", el("b", "", step.source)), el("span", "", "for ", el("code", "", step.verb)));
   }
   const settled = settleWords(step);
   if (settled) facts.append(el("span", "", "screen ", el("b", "", settled)));

@@ -1,8 +1,8 @@
 """Record one session while it runs: ``trace.jsonl``, the pictures, and at the end the page and a summary.
 
-A line of ``trace.jsonl`` is one event, ``{"event": "start" | "say" | "model" | "tool" | "batch" | "error" | "finish",
-...}``; times are seconds since the epoch, durations seconds. A line is complete and with the kernel when the call
-returns, so a run that is killed leaves a readable trace; ``write_page`` makes the page of it afterwards.
+A line of ``trace.jsonl`` is one event, ``{"event": "start" | "say" | "model" | "tool" | "approval" | "batch" |
+"error" | "finish", ...}``; times are seconds since the epoch, durations seconds. A line is complete and with the kernel
+when the call returns, so a run that is killed leaves a readable trace; ``write_page`` makes the page of it afterwards.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _SUFFIX = {"png": "png", "jpeg": "jpg", "webp": "webp"}
 _OUTCOMES = ("done", "failed", "stopped")
 
 # What others gave; the rest of a line (step numbers, times, file names) is ours and never masked.
-_GIVEN = ("goal", "title", "facts", "text", "name", "answer", "envelope", "before_facts", "checks", "given", "reply")
+_GIVEN_LIST = "goal title facts text name answer envelope before_facts checks given reply ask"
+_GIVEN = frozenset(_GIVEN_LIST.split())
 
 
 class TraceRecorder:
@@ -119,6 +120,18 @@ class TraceRecorder:
         """A call that is no batch, and what came back (``computer_apps`` and its list)."""
         self._append({"event": "tool", "name": name, "answer": answer}, step=True)
 
+    def approval(self, ask: Mapping[str, Any], answer: str, started: float, elapsed_s: float) -> None:
+        """A person was asked, or would have been had there been one.
+
+        Args:
+            ask: What for: ``verb``, ``source`` (who wanted it asked), ``reason`` (what the person read), ``facts``.
+            answer: ``allowed``, ``declined``, ``nobody``, ``no answer`` or ``cancelled``.
+            started: When, seconds since the epoch.
+            elapsed_s: Until the answer was there, seconds.
+        """
+        event = {"event": "approval", "started": started, "elapsed_s": elapsed_s, "outcome": answer}
+        self._append({**event, "ask": dict(ask)}, step=True)
+
     def error(self, text: str) -> None:
         """A refusal or a failure outside a batch."""
         self._append({"event": "error", "text": text}, step=True)
@@ -139,8 +152,8 @@ class TraceRecorder:
         """One batch: the envelope as sent, the answer as given, and the picture's exact bytes.
 
         Args:
-            envelope: The batch. Text marked secret is masked here and, from now on and in the lines that are
-                already there, wherever it occurs.
+            envelope: The batch. Text marked secret, here or in anything else that is recorded (a model's reply comes
+                first), is masked wherever it occurs, in the lines that are already there too.
             answer: The answer. A picture inside it as ``base64`` is left out, as the file is beside the trace.
             picture: The picture of the answer, or None.
             picture_format: What ``picture`` is.
@@ -158,8 +171,6 @@ class TraceRecorder:
             if name not in _SUFFIX:
                 raise ValueError(f"picture format {name!r} is none of {', '.join(_SUFFIX)}")
         with self._lock:
-            if self._redactor.learn(envelope):
-                self._mask_earlier_lines()
             before_name = self._save(before, before_format) if before is not None else self._last and self._last[0]
             after_name = self._save(picture, picture_format) if picture is not None else None
             self._append(
@@ -222,6 +233,8 @@ class TraceRecorder:
         with self._lock:
             if self._finish_written:
                 raise RuntimeError("the trace is finished; start another one to record more")
+            if self._redactor.learn({name: event[name] for name in _GIVEN if name in event}):
+                self._mask_earlier_lines()
             line: dict[str, Any] = {"event": event.pop("event"), "time": time.time()}
             if step:
                 self._step += 1

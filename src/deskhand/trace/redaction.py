@@ -33,6 +33,11 @@ _WORD_FIELDS = frozenset(_FIELD_LIST.split())
 _WORDS = frozenset(_WORD_LIST.split())
 _KEYS = _WORD_FIELDS | frozenset(_KEY_LIST.split())
 
+_BRACKET = re.compile(r"[{\[]")
+_TEXT_FIELD = re.compile(r'\\*"text\\*"\s*:')
+#: Places in one text where JSON may begin that are looked at.
+_PLACES = 200
+
 
 class Redactor:
     """Knows the secrets of one trace and masks every occurrence of them.
@@ -45,16 +50,17 @@ class Redactor:
         self._long: re.Pattern[str] | None = None
         self._short: re.Pattern[str] | None = None
 
-    def learn(self, envelope: Mapping[str, Any]) -> bool:
-        """Learn the secrets of ``envelope``; True when there is one that was not known."""
-        actions = envelope.get("actions")
+    def learn(self, value: Any) -> bool:
+        """Learn the secrets of every action in ``value``, however deep; True when there is one that was not known.
+
+        Actions stand in an envelope, and before that in a model's reply, often as JSON in a text.
+        """
         fresh = {
             form
-            for action in (actions if isinstance(actions, (list, tuple)) else [])
-            if _is_secret(action)
-            for name, value in action.items()
-            if not _is_public(name, value)
-            for text in _strings(value)
+            for action in secret_actions(value)
+            for name, item in action.items()
+            if not _is_public(name, item)
+            for text in (*_strings(item), *([name] if isinstance(name, str) and name not in _KEYS else []))
             for form in _forms(text)
         } - self._secrets
         if not fresh:
@@ -91,7 +97,20 @@ class Redactor:
         if isinstance(value, (bytes, bytearray, memoryview)):
             return f"({len(bytes(value))} bytes)"
         text = str(value)
-        return text if field in _WORD_FIELDS and text in _WORDS else self.clean_text(text)
+        if field in _WORD_FIELDS and text in _WORDS:
+            return text
+        return self.clean_text(without_cut_secret(self._clean_json_in(text, numbers)))
+
+    def _clean_json_in(self, text: str, numbers: bool) -> str:
+        """``text`` with the JSON that holds secret actions written anew: however it was escaped, nothing is left."""
+        if "secret" not in text:
+            return text
+        cleaned, at = "", 0
+        for start, end, found in _json_in(text):
+            if any(secret_actions(found)):
+                cleaned += text[at:start] + json.dumps(self.clean(found, "", numbers), ensure_ascii=False)
+                at = end
+        return cleaned + text[at:]
 
     def clean_text(self, text: str) -> str:
         """``text`` with every secret masked; masks that touch are one, so their number tells nothing."""
@@ -101,6 +120,50 @@ class Redactor:
 
     def _key(self, key: str) -> str:
         return self._long.sub(MASK, key) if self._long is not None and key not in _KEYS else key
+
+
+def secret_actions(value: Any) -> Iterator[Mapping[str, Any]]:
+    """The actions marked secret in ``value``, also where they stand in a text as JSON."""
+    if isinstance(value, Mapping):
+        if _is_secret(value):
+            yield value
+        for item in value.values():
+            yield from secret_actions(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from secret_actions(item)
+    elif isinstance(value, str) and "secret" in value:
+        for _, _, found in _json_in(value):
+            yield from secret_actions(found)
+
+
+def _json_in(text: str) -> Iterator[tuple[int, int, Any]]:
+    """The JSON objects and lists in a text with their places, outermost only; of very many brackets, the first ones."""
+    decoder, at = json.JSONDecoder(), 0
+    for _ in range(_PLACES):
+        start = _BRACKET.search(text, at)
+        if start is None:
+            return
+        try:
+            found, at = decoder.raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            at = start.end()
+        else:
+            yield start.start(), at, found
+
+
+def without_cut_secret(text: str) -> str:
+    """``text`` without what follows the first ``"text"`` of a JSON object that breaks off: it may be marked secret
+    further on, where nobody can read it any more (a reply that ran out of tokens).
+    """
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        found = _TEXT_FIELD.search(text)
+        return text if found is None else text[: found.end()] + MASK
+    return text
 
 
 def _is_secret(action: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The lines of ``trace.jsonl`` as what the page shows: one step for a batch, a tool call, an error, the end."""
+"""The lines of ``trace.jsonl`` as what the page shows: a step for each thing that happened."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _ACTIONS = 100
 _STRING = 20_000
 _ITEMS = 1_000
 
+_COUNTS = ("batches", "actions", "failed", "tools", "errors", "approvals")
 _SAID_ELSEWHERE = frozenset({"action", "status", "error", "point", "path"})
 
 
@@ -54,13 +55,14 @@ class Steps:
         for event in events:
             walk = {"start": self._start, "say": self._say, "tool": self._tool, "error": self._error}
             walk.update({"batch": self._batch, "finish": self._finish, "model": self._model})
+            walk["approval"] = self._approval
             if event["event"] in walk:
                 walk[event["event"]](event)
         if self._said:
             self._add({"time": events[-1].get("time")}, kind="say", name="words", badge="none")
         self.head["started"] = self._began
         self.head["elapsed_s"] = max((_number(e.get("time")) - self._began for e in events), default=0.0)
-        self.head["counts"] = {name: self.counts[name] for name in ("batches", "actions", "failed", "tools", "errors")}
+        self.head["counts"] = {name: self.counts[name] for name in _COUNTS}
         self.head["broken_lines"] = broken
         self.head["model"] = self._model_total
 
@@ -97,6 +99,24 @@ class Steps:
         if event.get("text"):
             self._said.append(str(event["text"]))
         self._add(event, **step)
+
+    def _approval(self, event: dict[str, Any]) -> None:
+        ask, answer = _mapping(event.get("ask")), str(event.get("outcome"))
+        facts = _mapping(ask.get("facts"))
+        shown = action_in_words(facts) if "action" in facts else shortened(as_json(facts), 600) if facts else ""
+        self.counts["approvals"] += 1
+        self._add(
+            event,
+            kind="approval",
+            name=str(ask.get("reason")),
+            # A word nobody knows is no yes.
+            badge="ok" if answer == "allowed" else "refused",
+            answer=answer,
+            verb=str(ask.get("verb")),
+            source=str(ask.get("source")),
+            once=ask.get("once") is True,
+            asked=shown,
+        )
 
     def _error(self, event: dict[str, Any]) -> None:
         self.counts["errors"] += 1

@@ -29,6 +29,7 @@ ADAPTERS = {
     "qwen": ("qwen", "Qwen"),
     "ui_tars": ("ui_tars", "UiTars"),
     "pyautogui": ("pyautogui", "PyAutoGui"),
+    "osworld": ("osworld", "OSWorld"),
 }
 
 

@@ -140,7 +140,7 @@ class Computer(Adapter):
                 check,
             )
             for step in steps
-            for check in calls[step.call].get("pending_safety_checks", [])
+            for check in _pending(calls[step.call])
         ]
         return turn
 
@@ -204,6 +204,13 @@ class Preview(Computer):
         width, height = self.picture
         tool = {"type": "computer_use_preview", "environment": "linux"}
         return [{**tool, "display_width": width, "display_height": height}]
+
+
+def _pending(call: dict[str, Any]) -> list[dict[str, Any]]:
+    """The checks that a call waits for; one that is no object is a check all the same."""
+    checks = call.get("pending_safety_checks") or []
+    checks = checks if isinstance(checks, list) else [checks]
+    return [check if isinstance(check, dict) else {"code": str(check)} for check in checks]
 
 
 def _said(result: CallResult) -> str:

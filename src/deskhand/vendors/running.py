@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from deskhand.approvals import Approve as Approve
+from deskhand.approvals import Ask
 from deskhand.approvals import declined as declined
 from deskhand.backends.base import Outcome
 from deskhand.errors import ActionError, BatchRefused
@@ -19,6 +19,8 @@ class Acts(Protocol):
 
     async def screenshot(self, **wish: Any) -> Outcome: ...
 
+    async def allow(self, ask: Ask) -> bool: ...
+
 
 async def first_look(adapter: Adapter, session: Acts) -> Outcome:
     """The picture a run begins with, in the size the model takes."""
@@ -27,12 +29,10 @@ async def first_look(adapter: Adapter, session: Acts) -> Outcome:
     return outcome
 
 
-async def run_turn(
-    adapter: Adapter, reply: Any, session: Acts, approve: Approve | None = None
-) -> tuple[list[dict[str, Any]], Finish | None]:
+async def run_turn(adapter: Adapter, reply: Any, session: Acts) -> tuple[list[dict[str, Any]], Finish | None]:
     """Do what a model's reply asks for: the vendor's results, and the end of the run when the reply held it.
 
-    What needs a person is asked of ``approve`` first, before anything is sent; without one it is declined.
+    What the vendor wants a person to allow is asked by the session, before anything is sent.
 
     Raises:
         BackendError: The desktop was lost; how much was sent is not for the model to decide on.
@@ -41,7 +41,7 @@ async def run_turn(
     try:
         turn = adapter.read(reply)
         for ask in turn.asks:
-            if approve is None or not await approve(ask):
+            if not await session.allow(ask):
                 raise BatchRefused(declined(ask), ask.call)
     except BatchRefused as error:
         look = await first_look(adapter, session) if adapter.needs_picture else None

@@ -128,6 +128,35 @@ def _keys(fields: Fields, names: tuple[str, str]) -> str:
     return keys[0] if len(keys) == 1 else joined(keys)
 
 
+#: UI-TARS repository, README, the prompt for a computer, with the action space as its parser reads it.
+PROMPT = """\
+You are a GUI agent. You are given a task and your action history, with screenshots. You need to perform the next \
+action to complete the task.
+
+## Output Format
+```
+Thought: ...
+Action: ...
+```
+
+## Action Space
+click(point='<point>x1 y1</point>')
+left_double(point='<point>x1 y1</point>')
+right_single(point='<point>x1 y1</point>')
+drag(start_point='<point>x1 y1</point>', end_point='<point>x2 y2</point>')
+hotkey(key='ctrl c') # Split keys with a space and use lowercase.
+type(content='xxx') # Use escape characters \\', \\", and \\n in content part to ensure we can parse the content in \
+normal python string format.
+scroll(point='<point>x1 y1</point>', direction='down or up or right or left')
+wait() # Sleep for 5s and take a screenshot to check for any changes.
+finished(content='xxx')
+call_user() # Submit the task and call the user when the task is unsolvable, or when you need the user's help.
+
+## Note
+- Write a small plan and finally summarize your next action (with its target element) in one sentence in Thought.
+"""
+
+
 class UiTars(Adapter):
     """UI-TARS, which answers in text.
 

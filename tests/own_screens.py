@@ -1,0 +1,83 @@
+"""A screen with a person at it: an X server (Xephyr) whose keyboard and mouse are driven from the server it runs in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from deskhand.hand.x11 import Connection, core, xtest
+from deskhand.testing import XServer, xvfb
+
+
+class PersonAtIt:
+    """What they do comes from the devices "Xephyr virtual keyboard" and "Xephyr virtual mouse"."""
+
+    ESCAPE, A, SHIFT, CONTROL, ALT, Q = 9, 38, 50, 37, 64, 24
+
+    def __init__(self, outer: Connection) -> None:
+        self._outer = outer
+
+    def press(self, *codes: int) -> None:
+        for code in codes:
+            xtest.fake_input(self._outer, xtest.KEY_PRESS, code)
+        self._outer.sync()
+
+    def release(self, *codes: int) -> None:
+        for code in reversed(codes):
+            xtest.fake_input(self._outer, xtest.KEY_RELEASE, code)
+        self._outer.sync()
+
+    def key(self, *codes: int, times: int = 1) -> None:
+        for _ in range(times):
+            self.press(*codes)
+            self.release(*codes)
+            # As long as a finger takes at least; waited by the server.
+            xtest.fake_input(self._outer, xtest.MOTION, 0, 640, 400, delay_ms=50)
+        self._outer.sync()
+
+    def move(self, x: int, y: int) -> None:
+        xtest.fake_input(self._outer, xtest.MOTION, 0, x, y)
+        self._outer.sync()
+
+    def click(self) -> None:
+        xtest.fake_input(self._outer, xtest.BUTTON_PRESS, 1)
+        xtest.fake_input(self._outer, xtest.BUTTON_RELEASE, 1)
+        self._outer.sync()
+
+
+@contextmanager
+def screen_with_a_person() -> Iterator[tuple[XServer, PersonAtIt]]:
+    """A server of 1280x800 pixels, and the person at it."""
+    with xvfb() as outer, Connection.open(outer.display) as conn, tempfile.TemporaryFile() as log:
+        core.select_input(conn, conn.root, core.SUBSTRUCTURE_NOTIFY)
+        reader, writer = os.pipe()
+        try:
+            process = subprocess.Popen(
+                ["Xephyr", "-displayfd", str(writer), "-screen", "1280x800", "-noreset", "-nolisten", "tcp"],
+                env=outer.env,
+                pass_fds=(writer,),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        except FileNotFoundError:
+            os.close(reader)
+            pytest.skip("Xephyr is not installed (Debian: xserver-xephyr)")
+        finally:
+            os.close(writer)
+        try:
+            with os.fdopen(reader, "rb") as line:
+                number = line.readline().strip()
+            assert number, "Xephyr did not start"
+            display = f":{int(number)}"
+            person = PersonAtIt(conn)
+            person.move(640, 400)
+            yield XServer(display, None, process.pid, {**outer.env, "DISPLAY": display}), person
+        finally:
+            process.terminate()
+            process.wait(20)
