@@ -367,6 +367,24 @@ def test_the_configuration_starts_this_server(display: XServer, name: str) -> No
     run(work())
 
 
+def test_a_configuration_for_the_screen_of_a_person(display: XServer) -> None:
+    arguments = ("mcp-config", "--client", "claude", "--display", display.display, "--own-screen")
+    server = json.loads(deskhand(display, *arguments).text)["mcpServers"]["deskhand"]
+
+    async def work() -> None:
+        parameters = StdioServerParameters(command=server["command"], args=server["args"])
+        async with Client(parameters) as connected:
+            assert not (await connected.call_tool("computer_screenshot")).is_error
+            refused = await connected.call_tool("computer_apps")
+            assert refused.is_error
+            assert "Super key" in text(refused)
+            asked = await connected.call_tool("computer_act", {"actions": [{"action": "click", "x": 5, "y": 5}]})
+            assert asked.is_error
+            assert "person" in text(asked)
+
+    run(work())
+
+
 def test_another_client_is_refused(display: XServer) -> None:
     refused = deskhand(display, "mcp-config", "--client", "unknown")
     assert refused.status == 2

@@ -98,15 +98,17 @@ def mcp_config(
     client: Annotated[Client, typer.Option("--client", help="Which client.")],
     display: DisplayOption = None,
     xauthority: XauthorityOption = None,
+    own_screen: OwnScreenOption = False,
 ) -> None:
     """Print what goes into an MCP client's configuration."""
     if sys.stdout.isatty():
         print(f"for {_WHERE[client]}:", file=sys.stderr)
-    print(_configuration(client, display or os.environ.get("DISPLAY"), xauthority or os.environ.get("XAUTHORITY")))
+    display, xauthority = display or os.environ.get("DISPLAY"), xauthority or os.environ.get("XAUTHORITY")
+    print(_configuration(client, display, xauthority, own_screen))
 
 
-def _configuration(client: Client, display: str | None, xauthority: str | None) -> str:
-    arguments = ["mcp"]
+def _configuration(client: Client, display: str | None, xauthority: str | None, own_screen: bool) -> str:
+    arguments = ["mcp", *(["--own-screen"] if own_screen else [])]
     if display:
         arguments += ["--display", display]
     if xauthority:

@@ -17,6 +17,8 @@ from .x11 import Connection
 
 #: Seconds that what started an application gets to end after it.
 _WRAPPER_PATIENCE = 0.3
+#: Seconds a window manager gets to strike the windows of killed processes off its list.
+_LIST_PATIENCE = 2.0
 
 
 def quit_application(
@@ -57,7 +59,7 @@ def quit_application(
         raise ActionFailed(f"{label} was not launched here, and only what was is quit: close its window instead")
     alive = [launch for launch in owned if launch.alive]
     if force:
-        return _by_force(label, owned, wanted, timeout, session)
+        return _by_force(conn, label, owned, wanted, timeout, session)
     if not wanted:
         if alive:
             raise ActionFailed(
@@ -125,7 +127,7 @@ def _forget(owned: List[Launch]) -> None:
 
 
 def _by_force(
-    label: str, owned: List[Launch], wanted: List[Window], timeout: float, session: Optional[str]
+    conn: Connection, label: str, owned: List[Launch], wanted: List[Window], timeout: float, session: Optional[str]
 ) -> Dict[str, Any]:
     alive = [launch for launch in owned if launch.alive]
     mine = [launch for launch in alive if launch.may_be_ended_by(session)]
@@ -140,6 +142,7 @@ def _by_force(
         if wanted:
             raise ActionFailed(f"{label} was not launched here, so it is not ended by force: quit it without force")
         return {"outcome": "not_running"}
+    theirs = {one.id for one in wanted if any(launch.owns(one) for launch in mine)}
     count = 0
     for launch in mine:
         count += launch.end(timeout)
@@ -150,4 +153,6 @@ def _by_force(
             pids=sorted(pid for launch in left for pid in launch.processes()),
         )
     _forget(mine)
+    # Their windows have gone with them; a window manager may list those for a moment longer.
+    windows.await_state(conn, lambda: not theirs.intersection(windows.window_ids(conn)), _LIST_PATIENCE)
     return {"outcome": "closed", "ended": count}
