@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -101,12 +102,15 @@ def sshd(directory: Path) -> Iterator[Transport]:
         assert process.stderr is not None
         said = process.stderr.readline()
         assert "listening on 127.0.0.1" in said, said
+        # It says something of every connection, and would stop at a full pipe.
+        reading = threading.Thread(target=process.stderr.read, daemon=True)
+        reading.start()
         options = ["-F", "none", "-p", str(port), "-i", str(directory / "user"), "-o", "IdentitiesOnly=yes"]
         options += ["-o", f"UserKnownHostsFile={known}", "-o", "StrictHostKeyChecking=yes", "-o", "LogLevel=ERROR"]
         yield ssh(f"{getpass.getuser()}@127.0.0.1", options)
     finally:
         process.terminate()
-        process.communicate()
+        process.wait()
 
 
 def lossy(transport: Transport, flag: Path) -> Transport:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from deskhand.backends.base import Outcome
@@ -64,3 +65,12 @@ def raise_error(answer: dict[str, Any]) -> None:
         error.facts = {"answer": {name: value for name, value in answer.items() if name not in ("kind", "status")}}
     error.sent = str(answer.get("sent", "unknown"))
     raise error
+
+
+def answer_in_problem(problem: Mapping[str, Any]) -> dict[str, Any]:
+    """The hand's answer in a problem of computerd's (RFC 9457): what ``raise_error`` makes the same error of."""
+    answer = {name: value for name, value in problem.items() if name not in ("type", "title", "status", "detail")}
+    answer["error"] = str(problem["detail"])
+    if answer["kind"] == "not_now":  # a batch that is as it must be, and not for this desktop as it is now
+        answer["kind"] = "refused"
+    return answer

@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import stat
 import time
 import uuid
@@ -15,7 +16,7 @@ from typing import Any
 
 import httpx2
 
-from deskhand.backends.answers import outcome_of, raise_error
+from deskhand.backends.answers import answer_in_problem, outcome_of, raise_error
 from deskhand.backends.base import Backend, Envelope, Outcome
 from deskhand.backends.lease import DesktopLease
 from deskhand.errors import BackendError, DeskhandError, DesktopInUse, DisplayLost, NoDisplay, SetupError
@@ -41,15 +42,27 @@ class Daemon(Backend):
         url: Where computerd listens; ``https`` where something before it speaks TLS.
         token: Its bearer token.
         token_file: A file that holds it instead; read at the first call.
+        session: Names the session; what it holds when it is closed then stays held for a minute, for the next one
+            with that name.
     """
 
-    def __init__(self, url: str, *, token: str | None = None, token_file: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        token_file: str | os.PathLike[str] | None = None,
+        session: str | None = None,
+    ) -> None:
         if (token is None) == (token_file is None):
             raise ValueError("the token is needed from one place: token or token_file")
         self._url = url.rstrip("/")
         self._token = token
         self._token_file = token_file
-        self._session = f"daemon-{uuid.uuid4().hex[:16]}"
+        if session is not None and not re.fullmatch("[!-~]{1,100}", session):
+            raise ValueError("a session's name has 1 to 100 printable ASCII characters without spaces")
+        self._session = session or f"daemon-{uuid.uuid4().hex[:16]}"
+        self._keeps = session is not None
         self._client: httpx2.AsyncClient | None = None
         #: The token of the lease that was taken last; a session takes its turn before each batch.
         self.lease_token: str | None = None
@@ -134,7 +147,7 @@ class Daemon(Backend):
             under_way = [task for task in (self._telling, self._keeping) if task is not None]
             if under_way:
                 await asyncio.wait(under_way, timeout=_PARTING)
-            if self._acted:
+            if self._acted and not self._keeps:
                 with contextlib.suppress(DeskhandError):  # it is gone, and what was held there
                     await self._send("DELETE", "/lease", timeout=PATIENCE)
         finally:
@@ -337,8 +350,7 @@ def _raise_problem(response: httpx2.Response) -> None:
         raise SetupError(f"computerd refuses the request: {detail}")
     if kind == "no_lease":
         raise NoLease(detail)
-    answer = {name: value for name, value in problem.items() if name not in ("type", "title", "status", "detail")}
-    raise_error({**answer, "kind": "refused" if kind == "not_now" else kind, "error": detail})
+    raise_error(answer_in_problem(problem))
 
 
 def _not_ours(response: httpx2.Response) -> BackendError:
