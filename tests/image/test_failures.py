@@ -47,6 +47,8 @@ SITE = "/opt/deskhand/lib/python3.11/site-packages/deskhand"
 def test_healthy_within_seconds_and_the_health_check_says_so(computer: Computer) -> None:
     assert computer.health() == 200
     assert '"ok": true' in computer.run("/usr/local/bin/health")
+    health = computer.request("GET", "/health", headers={"Authorization": None}).json
+    assert health["screen_saver"] == "off"  # S22
     box = computer.container
     if isinstance(box, EngineContainer) and box.engine == "podman":  # the image's own, and not only the program
         assert box.call("healthcheck", "run", box.name).returncode == 0

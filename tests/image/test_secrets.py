@@ -128,6 +128,7 @@ def test_nothing_listens_but_computerd(computer: Computer) -> None:
         ("GET", "/metrics"),
         ("GET", "/openapi.json"),
         ("GET", "/live"),
+        ("POST", "/live/tickets"),
         ("POST", "/mcp"),
     ],
 )

@@ -73,14 +73,14 @@ def up(
     """Start a desktop, and what serves it; returns when it is painted."""
     from deskhand.desktop import parse_size, start_desktop
 
-    served = _is_to_be_served(serve, serve_same_account)
+    served = _is_to_be_served(serve, serve_same_account, quiet=as_json)
     desktop = start_desktop(session, parse_size(size), timeout, serve=listen if served else None)
-    if served:
-        _say(f"computerd serves it at {desktop.url}, with the token in {desktop.token_file}")
     if as_json:
         print_json(desktop.as_dict())
-    else:
-        print(desktop.display)
+        return
+    if served:
+        _say(f"computerd serves it at {desktop.url}, with the token in {desktop.token_file}")
+    print(desktop.display)
 
 
 def _say(line: str) -> None:
@@ -88,7 +88,7 @@ def _say(line: str) -> None:
     print(f"deskhand: {line}", file=sys.stderr)
 
 
-def _is_to_be_served(serve: bool | None, same_account: bool) -> bool:
+def _is_to_be_served(serve: bool | None, same_account: bool, quiet: bool) -> bool:
     """Whether computerd is to be started: asked for, or as root by default, where it can be kept apart.
 
     Raises:
@@ -114,7 +114,8 @@ def _is_to_be_served(serve: bool | None, same_account: bool) -> bool:
         try:
             check_installed()
         except SetupError as error:
-            _say(f"the desktop is not served: {error} (--no-serve leaves it at that)")
+            if not quiet:
+                _say(f"the desktop is not served: {error} (--no-serve leaves it at that)")
             return False
         return True
     return bool(serve)

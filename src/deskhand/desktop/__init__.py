@@ -2,7 +2,10 @@
 
 - ``start``       ``start_desktop``: make what is needed, start the supervisor, wait for its word
 - ``supervisor``  the process that owns a desktop: starts its parts in order, proves each, reaps, ends them
-- ``account``     as whom a desktop runs
+- ``parts``       a program of a desktop, started as its account
+- ``account``     as whom a desktop runs, and as whom it is served
+- ``serving``     how one is served over HTTP: address, accounts, Python
+- ``services``    the launcher and computerd beside it, started and started again
 - ``sessions``    the kinds of desktop: what each is started with and known by
 - ``home``        its HOME: settings without first-run dialogs, saver, lock, compositing or animations
 - ``first_starts`` the same for common applications

@@ -1,4 +1,7 @@
-"""As whom a desktop runs: as root an account of its own, ``desk``; as an ordinary user, that user."""
+"""As whom a desktop runs: as root an account of its own, ``desk``; as an ordinary user, that user.
+
+And as whom computerd serves it: as root another account of its own, ``computerd``, which holds the token.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from ..hand.errors import SetupError
 from ..hand.state import make_own_directory
 
 NAME = "desk"
+SERVICE_NAME = "computerd"
 #: Few systems give out these numbers; RLIMIT_NPROC counts per uid on the whole host, containers included.
 UIDS = range(48710, 48790)
 _TIMEOUT = 30.0
@@ -32,22 +36,44 @@ class Account:
     switch: bool
 
 
-def desktop_account() -> Account:
-    """The account that desktops started by this process run as; root makes ``desk`` when there is none.
+def desktop_account(name: str = NAME) -> Account:
+    """The account that desktops started by this process run as; root makes it when there is none.
 
     Raises:
         SetupError: The account can not be made, or is root's.
     """
     if os.geteuid() != 0:
         return _account(_entry_of(os.geteuid()), switch=False)
+    entry = _found_or_made(name, "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh", "Deskhand desktops")
+    if entry.pw_uid == 0:
+        raise SetupError(f"the account {name!r} has uid 0: a desktop must not run as root; remove or rename it")
+    return _account(entry, switch=True)
+
+
+def service_account() -> Account:
+    """The account that computerd runs as; root makes ``computerd`` when there is none. An ordinary user has no other.
+
+    Raises:
+        SetupError: The account can not be made, or is root's or the desktop's.
+    """
+    if os.geteuid() != 0:
+        return desktop_account()
+    desk = desktop_account()
+    entry = _found_or_made(SERVICE_NAME, "/usr/sbin/nologin", "Deskhand's computerd")
+    if entry.pw_uid in (0, desk.uid) or entry.pw_gid == desk.gid:
+        raise SetupError(
+            f"the account {SERVICE_NAME!r} is root's or shares the group of {NAME!r}, and it holds the token: "
+            "remove or rename it"
+        )
+    return _account(entry, switch=True)
+
+
+def _found_or_made(name: str, shell: str, comment: str) -> pwd.struct_passwd:
     with _lock():
         try:
-            entry = pwd.getpwnam(NAME)
+            return pwd.getpwnam(name)
         except KeyError:
-            entry = _make()
-    if entry.pw_uid == 0:
-        raise SetupError(f"the account {NAME!r} has uid 0: a desktop must not run as root; remove or rename it")
-    return _account(entry, switch=True)
+            return _make(name, shell, comment)
 
 
 def _account(entry: pwd.struct_passwd, switch: bool) -> Account:
@@ -66,27 +92,26 @@ def _entry_of(uid: int) -> pwd.struct_passwd:
         return pwd.struct_passwd((str(uid), "x", uid, os.getegid(), "", "/", "/bin/sh"))
 
 
-def _make() -> pwd.struct_passwd:
-    """Make ``desk``: a group of its own, a locked password, no home (each desktop has its own)."""
+def _make(name: str, shell: str, comment: str) -> pwd.struct_passwd:
+    """Make an account: a group of its own, a locked password, no home (each desktop has its own)."""
     program = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
     if program is None:
-        raise SetupError(f"useradd is not installed: install it (Debian: passwd) or make an account named {NAME!r}")
+        raise SetupError(f"useradd is not installed: install it (Debian: passwd) or make an account named {name!r}")
     taken = {entry.pw_uid for entry in pwd.getpwall()}
     uid = next((uid for uid in UIDS if uid not in taken), None)
     if uid is None:
-        raise SetupError(f"uids {UIDS[0]}-{UIDS[-1]} are all taken: make an account named {NAME!r} yourself")
-    shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
+        raise SetupError(f"uids {UIDS[0]}-{UIDS[-1]} are all taken: make an account named {name!r} yourself")
     command = [program, "--uid", str(uid), "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
-    command += ["--shell", shell, "--comment", "Deskhand desktops", NAME]
+    command += ["--shell", shell, "--comment", comment, name]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TIMEOUT)
     except subprocess.TimeoutExpired:
-        raise SetupError(f"useradd {NAME} did not end within {_TIMEOUT:g} s: make the account yourself") from None
+        raise SetupError(f"useradd {name} did not end within {_TIMEOUT:g} s: make the account yourself") from None
     try:
-        return pwd.getpwnam(NAME)
+        return pwd.getpwnam(name)
     except KeyError:
         why = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
-        raise SetupError(f"the account {NAME!r} can not be made: {why[0]}; make it yourself") from None
+        raise SetupError(f"the account {name!r} can not be made: {why[0]}; make it yourself") from None
 
 
 @contextmanager

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 
 from ..hand.errors import RequestFailed
 from ..hand.x11 import Connection, Event, core, damage
+from .sessions import Session
 
 #: Seconds without drawing after which a started desktop counts as painted.
 QUIET = 0.3
 #: Seconds it may go on drawing (a clock with seconds, say) before it counts as painted all the same.
 MOST_DRAWING = 5.0
+_OWN_WINDOWS = {"DESKTOP": "the desktop's own window", "DOCK": "the panel"}
 
 
 class Readiness:
@@ -26,6 +28,19 @@ class Readiness:
         self._look = look
         self._fds = fds
         core.select_input(connection, connection.root, core.SUBSTRUCTURE_NOTIFY | core.PROPERTY_CHANGE)
+
+    def missing_of(self, session: Session, left: Callable[[], float]) -> str:
+        """Prove a whole session while ``left()`` seconds are left; gives what is missing, ``""`` when nothing."""
+        if not self.window_manager(left()):
+            return "no window manager owned _NET_SUPPORTING_WM_CHECK"
+        if not session.own_windows and not self.window_of_ours(left()):
+            return "a window of ours was not seen on the screen"
+        for kind in session.own_windows:
+            if not self.windows_of_type(kind, left()):
+                return f"{_OWN_WINDOWS[kind]} was not mapped"
+        if session.paints and not self.painted(left()):
+            return "the screen stayed of one colour"
+        return ""
 
     def window_manager(self, timeout: float) -> bool:
         """A window manager owns ``_NET_SUPPORTING_WM_CHECK``: root names a window that names itself (EWMH)."""

@@ -22,6 +22,7 @@ from ..hand.state import MARK, make_own_directory, make_private_directory, read_
 from . import processes
 from .account import Account, desktop_account
 from .remains import remove_files, remove_sockets_and_memory
+from .serving import serving
 from .sessions import SESSIONS
 from .stop import forget_if_dead
 
@@ -37,7 +38,8 @@ class DesktopState:
 
     ``state`` is ``starting``, ``ready``, ``stopping`` or ``dead`` (``reason`` says why). ``env`` is the whole
     environment for what is started on it; ``processes`` is part to (pid, start time in clock ticks since boot);
-    ``size`` is in pixels, ``started`` in seconds since the epoch.
+    ``size`` is in pixels, ``started`` in seconds since the epoch. ``url`` is where computerd serves it and
+    ``token_file`` what holds the token, both ``""`` when it is not served.
     """
 
     display: str
@@ -60,11 +62,13 @@ class DesktopState:
     state: str
     reason: str
     state_file: str
+    url: str = ""
+    token_file: str = ""
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> DesktopState:
         """The desktop of a state file's content."""
-        values = {field.name: facts[field.name] for field in fields(cls)}
+        values = {field.name: facts[field.name] for field in fields(cls) if field.name in facts}
         values["size"] = tuple(values["size"])
         values["processes"] = {part: tuple(process) for part, process in values["processes"].items()}
         return cls(**values)
@@ -90,12 +94,16 @@ def start_desktop(
     size: tuple[int, int] = (1280, 800),
     timeout: float = 60.0,
     environment: Mapping[str, str] | None = None,
+    serve: str | None = None,
+    account: Account | None = None,
 ) -> DesktopState:
     """Start a whole desktop on a free display and return when it is painted.
 
     As root it runs as the account ``desk``, made when there is none; else as the user who asks. ``environment`` is
     added to what its processes get; nothing else of ours reaches them but language and time zone. ``timeout`` is in
-    seconds, for everything together.
+    seconds, for everything together. With ``serve``, HOST:PORT (port 0: a free one), the launcher and computerd are
+    started too; as an ordinary user they share the desktop's account, and applications can read the token then.
+    ``account``: what it runs as instead.
 
     Raises:
         SetupError: A part did not come up; ``facts`` hold its name (``part``) and the tail of its log (``log``).
@@ -104,24 +112,25 @@ def start_desktop(
     if session not in SESSIONS:
         raise SetupError(f"there is no session {session!r}: choose one of {', '.join(SESSIONS)}")
     width, height = _checked_size(size)
-    account = desktop_account()
+    account = account or desktop_account()
     base = make_own_directory()
     make_own_directory("desktops")
     _forget_the_dead()
     mark = str(uuid.uuid4())
     directory = _make_directory(account, mark[:8])
-    specification = {
-        "id": mark,
-        "session": session,
-        "size": [width, height],
-        "timeout": timeout,
-        "directory": directory,
-        "state_directory": base,
-        "environment": dict(environment or {}),
-        "account": asdict(account),
-    }
     supervisor: subprocess.Popen[bytes] | None = None
     try:
+        specification = {
+            "id": mark,
+            "session": session,
+            "size": [width, height],
+            "timeout": timeout,
+            "directory": directory,
+            "state_directory": base,
+            "environment": dict(environment or {}),
+            "account": asdict(account),
+            "serve": asdict(serving(serve, directory, account)) if serve is not None else None,
+        }
         supervisor = _start_supervisor(specification)
         answer = _answer(supervisor, timeout + _GRACE)
         if "ready" not in answer:

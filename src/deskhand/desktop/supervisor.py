@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from ..hand import state as states
@@ -24,7 +25,9 @@ from ..hand.errors import DeskhandError
 from ..hand.x11 import Connection
 from . import home, processes, remains, system_bus, xserver
 from .account import Account
+from .parts import PartFailed, start_part
 from .readiness import Readiness
+from .services import Services, Serving
 from .sessions import SESSIONS
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -41,16 +44,6 @@ _GSETTINGS = (
     ("org.gnome.desktop.screensaver", "lock-enabled", "false"),
     ("org.gnome.desktop.screensaver", "idle-activation-enabled", "false"),
 )
-_OWN_WINDOWS = {"DESKTOP": "the desktop's own window", "DOCK": "the panel"}
-
-
-class PartFailed(Exception):
-    """A part of the desktop did not come up, or ended."""
-
-    def __init__(self, part: str, why: str) -> None:
-        super().__init__(f"{part}: {why}")
-        self.part = part
-        self.why = why
 
 
 class Stopped(Exception):
@@ -68,6 +61,11 @@ class Supervisor:
         self._deadline = time.monotonic() + self._timeout
         self._changes: dict[str, str] = specification["environment"]
         self._base: str = specification["state_directory"]
+        self._confined = bool(specification.get("confined"))
+        #: The services write to our standard error, and not to files of their own: in a container, that is its log.
+        self._console = bool(specification.get("console"))
+        serve = specification.get("serve")
+        self._services = Services(Serving.of(serve), self._account, self._start_service) if serve else None
         width, height = specification["size"]
         self._state: dict[str, Any] = {
             "display": "",
@@ -89,6 +87,8 @@ class Supervisor:
             "started": time.time(),
             "state": "starting",
             "reason": "",
+            "url": "",
+            "token_file": "",
         }
         self._env: dict[str, str] = {}
         self._vital: dict[int, str] = {}
@@ -108,9 +108,17 @@ class Supervisor:
         try:
             self._bring_up()
             self._set_state("ready")
+            if self._services is not None:
+                self._services.prepare(self._state["display"], self._state["xauthority"], self._env)
+                self._services.bring_up(self._wait, self._left)
+                serving = self._services.serving
+                self._state.update(url=serving.url, token_file=serving.token_file)
+                self._state["processes"].update(self._services.processes)
+                self._set_state("ready")
             self._report({"ready": self._state["state_file"]})
             self._keep()
         except PartFailed as failure:
+            print(f"the desktop ends: {failure}", file=sys.stderr, flush=True)
             tail = self._tail(failure.part)
             if self._ready:
                 # Its files stay for whoever wants to know why, until `down` or the next start.
@@ -199,46 +207,44 @@ class Supervisor:
             timeout = max(1.0, self._left())
             with Connection.open(self._state["display"], self._state["xauthority"], timeout) as connection:
                 readiness = Readiness(connection, self._look, (self._signals, sys.stdout.fileno()))
-                if not readiness.window_manager(self._left()):
-                    self._late("session", "no window manager owned _NET_SUPPORTING_WM_CHECK")
-                if not self._session.own_windows and not readiness.window_of_ours(self._left()):
-                    self._late("session", "a window of ours was not seen on the screen")
-                for kind in self._session.own_windows:
-                    if not readiness.windows_of_type(kind, self._left()):
-                        self._late("session", f"{_OWN_WINDOWS[kind]} was not mapped")
-                if self._session.paints and not readiness.painted(self._left()):
-                    self._late("session", "the screen stayed of one colour")
+                missing = readiness.missing_of(self._session, self._left)
+                if missing:
+                    raise PartFailed("session", f"{missing} within {self._timeout:g} s")
         except DeskhandError as error:
             self._look()
             raise PartFailed("X server", str(error)) from None
 
-    def _late(self, part: str, what: str) -> NoReturn:
-        raise PartFailed(part, f"{what} within {self._timeout:g} s")
+    # ---- serving it
+
+    def _start_service(self, name: str, command: list[str], account: Account, environment: Mapping[str, str]) -> int:
+        log = os.dup(sys.stderr.fileno()) if self._console else self._open_log(name)
+        try:
+            child = start_part(name, command, account, environment, "/", log, confined=self._confined)
+        finally:
+            os.close(log)
+        self._children.append(child)
+        return child.pid
+
+    def _look_after(self, services: Services, ended: Mapping[int, int]) -> None:
+        services.take_notices()
+        lines = services.ended(ended)
+        if not self._ready or self._stopping:
+            return  # `bring_up` tells; and one that was asked to end is not started again
+        for line in lines:
+            print(line, file=sys.stderr, flush=True)
+        if services.start_the_due():
+            self._state["processes"].update(services.processes)
+            self._set_state("ready")
+
+    # ---- starting a part
 
     def _start(self, part: str, command: list[str], pass_fds: tuple[int, ...] = (), vital: bool = True) -> int:
         """Start a program as the desktop's account, with its environment, no descriptor of ours, a log of its own."""
         self._look()
-        account = self._account
-        log = os.open(self._log(part), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        log = self._open_log(part)
         try:
-            child = subprocess.Popen(
-                command,
-                env=self._env,
-                cwd=self._state["home"],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=pass_fds,
-                start_new_session=True,
-                umask=0o022,
-                user=account.uid if account.switch else None,
-                group=account.gid if account.switch else None,
-                extra_groups=[account.gid] if account.switch else None,
-            )
-        except FileNotFoundError:
-            raise PartFailed(part, f"{command[0]} is not installed (searched {self._env['PATH']})") from None
-        except OSError as error:
-            raise PartFailed(part, f"{command[0]} can not be started: {error.strerror}") from None
+            home = self._state["home"]
+            child = start_part(part, command, self._account, self._env, home, log, pass_fds, self._confined)
         finally:
             os.close(log)
         # Never polled: `_look` takes the exit status of every child, and Popen must not be told another.
@@ -271,7 +277,7 @@ class Supervisor:
             return b"\n" in text or not piece
 
         if not self._wait(read, (descriptor,), self._left()):
-            self._late(part, otherwise)
+            raise PartFailed(part, f"{otherwise} within {self._timeout:g} s")
         if b"\n" not in text:  # it closed the pipe: most likely it ended, and its exit status says more
             self._wait(lambda: False, (), min(1.0, self._left()))
             raise PartFailed(part, otherwise)
@@ -300,6 +306,8 @@ class Supervisor:
         ended = processes.reap()
         for pid in ended:
             self._running.pop(pid, None)
+        if self._services is not None:
+            self._look_after(self._services, ended)
         if self._stopping or (not self._ready and self._starter_is_gone()):
             raise Stopped
         if not any(pid in ended for pid in self._vital):
@@ -331,6 +339,8 @@ class Supervisor:
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
+            if self._services is not None:
+                left = self._services.until_due(left)  # `_look` starts what is due then
             poll.poll(int(left * 1000) + 1)
 
     def _left(self) -> float:
@@ -364,6 +374,9 @@ class Supervisor:
 
     def _log(self, part: str) -> str:
         return os.path.join(self._state["logs"], part.replace(" ", "-") + ".log")
+
+    def _open_log(self, part: str) -> int:
+        return os.open(self._log(part), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def _tail(self, part: str) -> list[str]:
         try:
