@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 
+import deskhand
 from deskhand.desktop import DesktopState, list_desktops, processes, stop_desktop
 from deskhand.desktop.account import Account
 from deskhand.desktop.parts import PartFailed
@@ -28,6 +30,7 @@ from .conftest import Start, nothing_left_of, wait_for
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
+PACKAGE = Path(deskhand.__file__).parent
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="accounts of their own take root")
 
 
@@ -145,6 +148,30 @@ def test_an_ordinary_user_is_told_what_one_account_gives_up(tmp_path_factory: py
     finally:
         assert run("down", facts["display"]).returncode == 0
     nothing_left_of(desktop)
+
+
+@as_root
+def test_where_the_accounts_can_not_read_us_the_desktop_comes_alone_unless_it_was_to_be_served(tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden"
+    shutil.copytree(PACKAGE, hidden / "deskhand")
+    hidden.chmod(0o700)
+
+    def up(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "deskhand", "desktop", "up", "--session", "openbox", "--json", *options]
+        env = {**os.environ, "PYTHONPATH": str(hidden)}
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+
+    refused = up("--serve")
+    assert refused.returncode == 1
+    assert "can not run" in refused.stderr
+    assert not refused.stdout
+    alone = up()
+    assert alone.returncode == 0, alone.stderr
+    facts = json.loads(alone.stdout)
+    stop_desktop(facts["display"])
+    assert facts["url"] == ""
+    assert "the desktop is not served" in alone.stderr
+    assert "\n" not in alone.stderr.strip()
 
 
 def test_addresses_that_are_none(start: Start) -> None:

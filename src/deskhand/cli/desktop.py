@@ -72,9 +72,17 @@ def up(
 ) -> None:
     """Start a desktop, and what serves it; returns when it is painted."""
     from deskhand.desktop import parse_size, start_desktop
+    from deskhand.desktop.serving import NotServable
 
-    served = _is_to_be_served(serve, serve_same_account, quiet=as_json)
-    desktop = start_desktop(session, parse_size(size), timeout, serve=listen if served else None)
+    served = _is_to_be_served(serve, serve_same_account)
+    try:
+        desktop = start_desktop(session, parse_size(size), timeout, serve=listen if served else None)
+    except NotServable as error:
+        if serve or serve_same_account:
+            raise
+        served = False
+        _say(f"the desktop is not served: {error} (--no-serve leaves it at that)")
+        desktop = start_desktop(session, parse_size(size), timeout)
     if as_json:
         print_json(desktop.as_dict())
         return
@@ -88,14 +96,12 @@ def _say(line: str) -> None:
     print(f"deskhand: {line}", file=sys.stderr)
 
 
-def _is_to_be_served(serve: bool | None, same_account: bool, quiet: bool) -> bool:
-    """Whether computerd is to be started: asked for, or as root by default, where it can be kept apart.
+def _is_to_be_served(serve: bool | None, same_account: bool) -> bool:
+    """Whether computerd is to be started: asked for, or as root by default.
 
     Raises:
         BatchRefused: It was asked for and can not be kept apart from the desktop, and that was not waived.
     """
-    from deskhand.desktop.serving import check_installed
-
     root = os.geteuid() == 0
     if root and same_account:
         raise BatchRefused("root keeps computerd and the desktop apart: leave out --serve-same-account")
@@ -110,15 +116,7 @@ def _is_to_be_served(serve: bool | None, same_account: bool, quiet: bool) -> boo
             "computerd and the desktop get accounts of their own, which root alone can make: run this as root, or "
             "accept with --serve-same-account that applications can read the token"
         )
-    if serve is None and root:
-        try:
-            check_installed()
-        except SetupError as error:
-            if not quiet:
-                _say(f"the desktop is not served: {error} (--no-serve leaves it at that)")
-            return False
-        return True
-    return bool(serve)
+    return root if serve is None else serve
 
 
 @app.command()

@@ -18,11 +18,16 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__fil
 _LOOK = "import sys; from importlib.util import find_spec; sys.exit(not all(map(find_spec, sys.argv[1:])))"
 
 
+class NotServable(SetupError):
+    """computerd can not be started here: it is not installed, or not where its account may read it."""
+
+
 def serving(listen: str, directory: str, desktop: Account) -> Serving:
     """How the desktop of the account ``desktop`` is served at ``listen`` (HOST:PORT; port 0: a free one).
 
     Raises:
-        SetupError: The address is none, computerd is not installed, or the accounts can not run it.
+        SetupError: The address is none.
+        NotServable: computerd is not installed, or the accounts can not run it.
     """
     check_installed()
     host, _, port = listen.rpartition(":")
@@ -44,11 +49,11 @@ def check_installed() -> None:
     """That computerd can be started.
 
     Raises:
-        SetupError: Its extra is not installed.
+        NotServable: Its extra is not installed.
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise SetupError(f"computerd needs {' and '.join(missing)}: pip install 'deskhand[computerd]'")
+        raise NotServable(f"computerd needs {' and '.join(missing)}: pip install 'deskhand[computerd]'")
 
 
 def _free_address(host: str) -> str:
@@ -74,7 +79,7 @@ def _python_for(accounts: list[Account]) -> tuple[str, str]:
         if all(_can_run(account, python, path) for account in accounts):
             return python, path
     names = " and ".join(dict.fromkeys(account.name for account in accounts))
-    raise SetupError(
+    raise NotServable(
         f"{names} can not run {sys.executable} with {_PACKAGE}: install deskhand with a Python, and in a "
         "place, that they can read (python3 -m venv /opt/deskhand)"
     )
