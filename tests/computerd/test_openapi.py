@@ -21,7 +21,9 @@ schemathesis = pytest.importorskip("schemathesis")
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = json.loads((ROOT / "docs/reference/openapi.json").read_text("utf-8"))
-SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+SCHEMATHESIS: Any = schemathesis
+SHORT = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+LONG = settings(SHORT, max_examples=600)
 
 
 def test_the_committed_document_is_the_routes() -> None:
@@ -53,7 +55,7 @@ def in_a_hurry(value: Any) -> Any:
     return [in_a_hurry(item) for item in value] if isinstance(value, list) else value
 
 
-SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
+SCHEMA: Any = SCHEMATHESIS.openapi.from_dict(DOCUMENT)
 
 
 def ask(case: Any, running: RunningDaemon) -> None:
@@ -69,19 +71,19 @@ def ask(case: Any, running: RunningDaemon) -> None:
     excluded = []
     if answer.status_code == 501:  # there is no launcher, which is told as such
         assert answer.json()["kind"] == "unsupported"
-        excluded.append(schemathesis.checks.not_a_server_error)
+        excluded.append(SCHEMATHESIS.checks.not_a_server_error)
     case.validate_response(answer, excluded_checks=excluded)
 
 
-@SCHEMA.parametrize()
-@settings(max_examples=15, **SETTINGS)
+@SCHEMA.parametrize()  # type: ignore[untyped-decorator]
+@SHORT
 @pytest.mark.slow
 def test_what_it_allows_and_does_not(case: Any, bare: RunningDaemon) -> None:
     ask(case, bare)
 
 
-@SCHEMA.parametrize()
-@settings(max_examples=600, **SETTINGS)
+@SCHEMA.parametrize()  # type: ignore[untyped-decorator]
+@LONG
 @pytest.mark.long
 def test_what_it_allows_and_does_not_at_length(case: Any, bare: RunningDaemon) -> None:
     ask(case, bare)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from deskhand.backends.base import Outcome, in_words
+from deskhand.cli.elsewhere import TokenFileOption, UrlOption, hand_at
 from deskhand.cli.interruption import interruptible
 from deskhand.cli.output import (
     DisplayOption,
@@ -25,7 +26,6 @@ from deskhand.cli.screenshot import format_of
 from deskhand.errors import BatchRefused, DeskhandError, SetupError
 from deskhand.hand.actions import KINDS
 from deskhand.hand.answering import FAILED, Reply, answer, error_reply
-from deskhand.hand.hand import Hand
 from deskhand.hand.resident import read_request
 
 #: The fields that words without a name fill, in order.
@@ -63,6 +63,8 @@ def act(
     ] = None,
     display: DisplayOption = None,
     xauthority: XauthorityOption = None,
+    url: UrlOption = None,
+    token_file: TokenFileOption = None,
     session: SessionOption = None,
     timeout: TimeoutOption = 5.0,
     output: Annotated[
@@ -81,7 +83,7 @@ def act(
     except DeskhandError as error:
         reply = error_reply(error)
     else:
-        with interruptible(Hand(display, xauthority, session, timeout)) as hand:
+        with interruptible(hand_at(url, token_file, display, xauthority, session, timeout)) as hand:
             reply = answer(hand, request)
     if output is not None and reply.picture is not None:
         reply = _write_picture(reply, output)

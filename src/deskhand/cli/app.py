@@ -10,6 +10,7 @@ from deskhand.cli import (
     bench,
     desktop,
     doctor,
+    fleet,
     launch,
     launcher,
     mcp,
@@ -29,6 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(desktop.app, name="desktop")
+app.add_typer(fleet.app, name="fleet")
 for command in (apps, launch, act, screenshot, windows, run, mcp, trace, view, doctor, bench, launcher, serve):
     command.add_to(app)
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from deskhand.cli.elsewhere import TokenFileOption, UrlOption, hand_at
 from deskhand.cli.interruption import interruptible
 from deskhand.cli.output import DisplayOption, JsonOption, SessionOption, XauthorityOption, end
 from deskhand.hand.answering import Reply, answer
-from deskhand.hand.hand import Hand
 
 
 def add_to(app: typer.Typer) -> None:
@@ -20,6 +20,8 @@ def launch(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name as `deskhand apps` shows it, or its id.")],
     display: DisplayOption = None,
     xauthority: XauthorityOption = None,
+    url: UrlOption = None,
+    token_file: TokenFileOption = None,
     session: SessionOption = None,
     timeout: Annotated[
         float, typer.Option("--timeout", metavar="SECONDS", min=0.1, max=60, help="For its window to come.")
@@ -29,7 +31,7 @@ def launch(
 ) -> None:
     """Open an application; succeeds once its window is there."""
     action = {"action": "launch", "app": name, "timeout": timeout, "keep_open": keep_open}
-    with interruptible(Hand(display, xauthority, session)) as hand:
+    with interruptible(hand_at(url, token_file, display, xauthority, session)) as hand:
         reply = answer(hand, {"actions": [action], "settle": {"mode": "none"}})
     result = dict((reply.answer.get("results") or [{}])[0])
     if "error" in reply.answer:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from deskhand.cli.approval import ApproveOption, AskOption, approval
+from deskhand.cli.elsewhere import TokenFileOption, UrlOption, place_of
 from deskhand.cli.output import DisplayOption, XauthorityOption, fail
 from deskhand.cli.own_screen import OwnScreenOption, backend_at, policy_of
 
@@ -50,6 +51,8 @@ def add_to(app: typer.Typer) -> None:
 def mcp(
     display: DisplayOption = None,
     xauthority: XauthorityOption = None,
+    url: UrlOption = None,
+    token_file: TokenFileOption = None,
     own_screen: OwnScreenOption = False,
     max_actions: Annotated[int | None, typer.Option("--max-actions", min=1, help="The budget of actions.")] = None,
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="Told to others who want the desktop.")] = "mcp",
@@ -79,10 +82,12 @@ def mcp(
     from deskhand.trace import TraceRecorder
     from deskhand.turns import LeaseTerms
 
+    elsewhere = place_of(url, token_file, display)
+
     async def serve(recorder: TraceRecorder | None) -> None:
         terms = LeaseTerms(wait=queue)
         asks: dict[str, Any] = {"policy": policy_of(ask, own_screen), "approve": approval(True) if approve else None}
-        backend = backend_at(display, xauthority, own_screen)
+        backend = backend_at(display, xauthority, own_screen, elsewhere)
         session = Session(backend, max_actions, recorder, name=name, lease=terms, **asks)
         await serve_stdio(session, structured.value)
 

@@ -10,7 +10,7 @@ import typer
 from deskhand.approvals import Policy
 
 if TYPE_CHECKING:
-    from deskhand.backends import LocalDisplay
+    from deskhand.backends import Backend
 
 OwnScreenOption = Annotated[
     bool,
@@ -22,8 +22,15 @@ OwnScreenOption = Annotated[
 ]
 
 
-def backend_at(display: str | None, xauthority: str | None, own_screen: bool) -> LocalDisplay:
-    """The backend of a display, shared with a person or the agent's alone."""
+def backend_at(
+    display: str | None, xauthority: str | None, own_screen: bool, elsewhere: tuple[str, str] | None = None
+) -> Backend:
+    """The backend of a display, shared with a person or the agent's alone, or of a desktop ``elsewhere``."""
+    if elsewhere is not None:
+        from deskhand.backends import Daemon
+
+        url, token_file = elsewhere
+        return Daemon(url, token_file=token_file)
     if own_screen:
         from deskhand.backends import OwnScreen
 

@@ -16,6 +16,7 @@ import typer
 
 from deskhand.cli.approval import ApproveOption, AskOption, approval
 from deskhand.cli.desktop import DesktopSessionOption, SizeOption
+from deskhand.cli.elsewhere import TokenFileOption, UrlOption, place_of
 from deskhand.cli.output import DisplayOption, fail
 from deskhand.cli.own_screen import OwnScreenOption, backend_at, policy_of
 from deskhand.errors import SetupError
@@ -75,6 +76,8 @@ def run(
         typer.Option("--adapter", metavar="NAME", help="How such a server's model clicks: tools, qwen or ui_tars."),
     ] = None,
     display: DisplayOption = None,
+    url: UrlOption = None,
+    token_file: TokenFileOption = None,
     own_screen: OwnScreenOption = False,
     session: DesktopSessionOption = "xfce",
     size: SizeOption = "1280x800",
@@ -100,16 +103,21 @@ def run(
         ),
     ] = None,
 ) -> None:
-    """Have an agent work towards GOAL, on a desktop of its own unless --display or --own-screen says which.
+    """Have an agent work towards GOAL, on a desktop of its own unless --display, --own-screen or --url says which.
 
     Exits 0 only when the agent was done and what can be checked was checked. The last line is the path of the trace.
     """
+    elsewhere = place_of(url, token_file, display) if not own_screen else None
+    if elsewhere is not None and goal is None:
+        fail("a desktop elsewhere needs a GOAL: the file that the demo leaves there can not be looked at from here", 2)
     job = _job(goal, model, base_url, adapter, pictures, max_turns, prices)
     directory = _trace_directory(trace)
     options = {"max_actions": max_actions, "policy": policy_of(ask, own_screen), "approve": approval(approve)}
     if own_screen and display is None:
         display = os.environ.get("DISPLAY") or fail("no display is named: set DISPLAY or pass --display", 5)
-    if display is not None:
+    if elsewhere is not None:
+        result = _run(job, elsewhere[0], Path(os.path.expanduser("~")), directory, options, elsewhere=elsewhere)
+    elif display is not None:
         from deskhand.hand.state import find_desktop
 
         known = find_desktop(display)
@@ -241,7 +249,13 @@ def _trace_directory(wanted: Path | None) -> Path:
 
 
 def _run(
-    job: Job, display: str, home: Path, directory: Path, options: Mapping[str, Any], own_screen: bool = False
+    job: Job,
+    display: str,
+    home: Path,
+    directory: Path,
+    options: Mapping[str, Any],
+    own_screen: bool = False,
+    elsewhere: tuple[str, str] | None = None,
 ) -> RunResult:
     import asyncio
 
@@ -252,7 +266,7 @@ def _run(
     recorder = TraceRecorder(directory, goal=job.goal, facts=facts)
     try:
         with recorder:
-            result = asyncio.run(_run_session(job, display, home, recorder, options, own_screen))
+            result = asyncio.run(_run_session(job, display, home, recorder, options, own_screen, elsewhere))
             checks = [
                 {"what": check.what, "expected": check.expected, "found": check.found, "ok": check.ok}
                 for check in result.checks
@@ -270,9 +284,18 @@ def _tell_page(directory: Path) -> None:
 
 
 async def _run_session(
-    job: Job, display: str, home: Path, recorder: TraceRecorder, options: Mapping[str, Any], own_screen: bool
+    job: Job,
+    display: str,
+    home: Path,
+    recorder: TraceRecorder,
+    options: Mapping[str, Any],
+    own_screen: bool,
+    elsewhere: tuple[str, str] | None,
 ) -> RunResult:
     from deskhand.session import Session
+    from deskhand.turns import terms_at
 
-    async with Session(backend_at(display, None, own_screen), trace=recorder, **options) as session:
+    backend = backend_at(display, None, own_screen, elsewhere)
+    terms = terms_at(backend)
+    async with Session(backend, trace=recorder, name="deskhand run", lease=terms, **options) as session:
         return await job.work(session, home)

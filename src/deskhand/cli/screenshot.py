@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from deskhand.cli.elsewhere import DistantHand, TokenFileOption, UrlOption, hand_at
 from deskhand.cli.interruption import interruptible
 from deskhand.cli.output import DisplayOption, JsonOption, XauthorityOption, print_json, write_file
 from deskhand.errors import BatchRefused
 from deskhand.hand.envelope import PictureWish, parse_batch
-from deskhand.hand.hand import Hand
 from deskhand.hand.picture import check_format
 
 
@@ -23,6 +23,8 @@ def screenshot(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Ends in .png, .jpg or .webp.")],
     display: DisplayOption = None,
     xauthority: XauthorityOption = None,
+    url: UrlOption = None,
+    token_file: TokenFileOption = None,
     region: Annotated[
         str | None, typer.Option("--region", metavar="X0,Y0,X1,Y1", help="A part of the screen only.")
     ] = None,
@@ -39,9 +41,13 @@ def screenshot(
     wished = {"format": form, "cursor": cursor, **({"max_edge": max_edge} if max_edge is not None else {})}
     parse_batch({"actions": [{"action": "screenshot"}], "picture": wished})
     check_format(form)
-    with interruptible(Hand(display, xauthority)) as hand:
+    with interruptible(hand_at(url, token_file, display, xauthority)) as hand:
         picture = hand.screenshot(corners, PictureWish(form, max_edge, None, cursor), limits=False)
-        facts = {**picture.facts(), "path": str(output), "display": hand.display.name}
+        facts = {
+            **picture.facts(),
+            "path": str(output),
+            "display": hand.info()["display"] if isinstance(hand, DistantHand) else hand.display.name,
+        }
     write_file(output, picture.content)
     if as_json:
         print_json(facts)

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import typer
 
+from deskhand.cli.elsewhere import TokenFileOption, UrlOption, hand_at
 from deskhand.cli.interruption import interruptible
 from deskhand.cli.output import DisplayOption, JsonOption, XauthorityOption, print_json
-from deskhand.hand.hand import Hand
 
 
 def add_to(app: typer.Typer) -> None:
     app.command("windows")(windows)
 
 
-def windows(display: DisplayOption = None, xauthority: XauthorityOption = None, as_json: JsonOption = False) -> None:
+def windows(
+    display: DisplayOption = None,
+    xauthority: XauthorityOption = None,
+    url: UrlOption = None,
+    token_file: TokenFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """List the windows: id, rectangle, application, title."""
-    with interruptible(Hand(display, xauthority)) as hand:
+    with interruptible(hand_at(url, token_file, display, xauthority)) as hand:
         found = hand.windows()
     if as_json:
         print_json(found)

@@ -128,12 +128,3 @@ def respond(answer: dict[str, Any], headers: Mapping[str, str] | None = None) ->
         headers=dict(headers or {}),
         media_type=MEDIA_TYPE,
     )
-
-
-def answer_in(problem: Mapping[str, Any]) -> dict[str, Any]:
-    """The hand's answer in a problem: what ``backends.answers.raise_error`` makes an error of."""
-    answer = {name: value for name, value in problem.items() if name not in ("type", "title", "status", "detail")}
-    answer["error"] = problem.get("detail", "no reason was given")
-    if answer.get("kind") == "not_now":
-        answer["kind"] = "refused"
-    return answer

@@ -79,14 +79,18 @@ def _parse(space: Any, size: Tuple[int, int]) -> Tuple[str, Tuple[int, int]]:
     if isinstance(space, dict) and list(space) == ["picture"]:
         value = space["picture"]
         if isinstance(value, list) and len(value) == 2 and all(_is_size(v) for v in value):
-            return f"{value[0]}x{value[1]} picture", (value[0] - 1, value[1] - 1)
+            width, height = (int(v) for v in value)
+            return f"{width}x{height} picture", (width - 1, height - 1)
     if isinstance(space, dict) and list(space) == ["grid"] and _is_size(space["grid"]) and space["grid"] > 1:
-        return f"0-{space['grid']} grid", (space["grid"], space["grid"])
+        last = int(space["grid"])
+        return f"0-{last} grid", (last, last)
     raise ValueError('space must be "screen", {"picture": [width, height]} or {"grid": 999}')
 
 
 def _is_size(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 65535
+    """Whether it is a whole number of pixels: JSON has one kind of number, and 800.0 is as whole as 800."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and 1 <= value <= 65535 and value == int(value)
 
 
 def _scale(value: Number, last: int, pixels: int) -> int:
