@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deskhand import BatchRefused, LocalDisplay, Outcome, Session, TraceRecorder
+from deskhand import BatchRefused, LocalDisplay, Memory, Outcome, Session, TraceRecorder
 from deskhand.approvals import OWN_SCREEN, Ask, Declined, Policy, declined
 from deskhand.hand.actions import KINDS
 from deskhand.testing import XServer
@@ -337,3 +337,16 @@ def test_a_declined_click_does_not_arrive(display: XServer) -> None:
 
     with RawWindow(display) as window:
         asyncio.run(work())
+
+
+@pytest.mark.parametrize("answer", ["no", "yes", 1, ["n"], None])
+def test_only_true_is_a_yes(answer: Any) -> None:
+    async def approve(ask: Ask) -> Any:
+        return answer
+
+    async def main() -> None:
+        async with Session(Memory(), policy=Policy(input=True), approve=approve) as session:
+            with pytest.raises(Declined):
+                await session.act({"actions": [{"action": "click", "x": 1, "y": 1}]})
+
+    asyncio.run(main())

@@ -17,7 +17,7 @@ WAYS_IN = {
     "mcp": ("The MCP server", "mcp", ["mcp", "mcp_types"]),
     "pydantic_ai": ("The Pydantic AI capability", "pydantic-ai", ["pydantic_ai"]),
     "openai_agents": ("The OpenAI Agents computer", "openai-agents", ["agents"]),
-    "inspect_ai": ("The Inspect AI tools", "inspect", ["inspect_ai"]),
+    "inspect_ai": ("The desktop for Inspect AI", "inspect", ["inspect_ai"]),
 }
 #: Blocks the import of these packages, as if they were not installed.
 BLOCK = """

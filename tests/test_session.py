@@ -24,8 +24,10 @@ from deskhand import (
     TraceRecorder,
     Unsupported,
 )
+from deskhand.approvals import Ask, Policy
 from deskhand.backends.base import Envelope
 from deskhand.testing import xvfb
+from deskhand.turns import LeaseTerms
 
 CLICK = {"action": "click", "x": 1, "y": 1}
 
@@ -405,3 +407,36 @@ def test_a_trace_that_can_not_be_written_does_not_make_a_sent_batch_look_unsent(
 def test_an_error_says_how_much_was_sent() -> None:
     assert (BatchRefused("x").sent, NoDisplay("x").sent, Unsupported("x").sent) == ("none", "none", "none")
     assert (ActionFailed("x").sent, DisplayLost("x").sent) == ("part", "unknown")
+
+
+def test_a_session_that_was_closed_sends_nothing_and_does_not_take_the_desktop_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        with xvfb() as server:
+            closed = Session(LocalDisplay(server.display), name="closed", lease=LeaseTerms())
+            async with closed:
+                pass
+            with pytest.raises(RuntimeError, match="session is closed"):
+                await closed.act({"actions": [CLICK]})
+            asked, answer = asyncio.Event(), asyncio.Event()
+
+            async def approve(ask: Ask) -> bool:
+                asked.set()
+                await answer.wait()
+                return True
+
+            trace = TraceRecorder(tmp_path, goal="g")
+            options: dict[str, Any] = {"policy": Policy(input=True), "approve": approve}
+            parked = Session(LocalDisplay(server.display), trace=trace, name="parked", lease=LeaseTerms(), **options)
+            acting = asyncio.create_task(parked.act({"actions": [CLICK] * 2}))
+            await asked.wait()
+            await parked.aclose()
+            trace.finish("stopped")
+            answer.set()
+            with pytest.raises(BackendError, match="closed before the batch began") as caught:
+                await acting
+            assert caught.value.sent == "none"
+            assert parked.actions_used == 0
+            async with Session(LocalDisplay(server.display), name="next", lease=LeaseTerms()):
+                pass
+
+    asyncio.run(main())

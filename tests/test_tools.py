@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deskhand import BatchRefused, LocalDisplay, Session
+from deskhand import BatchRefused, LocalDisplay, Memory, Session, TraceRecorder
+from deskhand.agents.own_tools import OwnTools
+from deskhand.approvals import Policy
 from deskhand.hand.envelope import parse_action, parse_batch
 from deskhand.pictures import ANTHROPIC, GOOGLE, OPENAI_PREVIEW, QWEN, Limits
 from deskhand.testing import XServer, xvfb
@@ -248,3 +251,44 @@ def test_pictures_by_the_name_of_the_model() -> None:
     assert limits_for("models/gemini-4") is GOOGLE
     assert limits_for("Qwen3-VL") is QWEN
     assert limits_for("something", "else") is limits_for() is ANTHROPIC
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("computer_act", {"actions": [CLICK], "space": "screen"}),
+        ("computer_screenshot", {"size": 1}),
+        ("computer_apps", {"name": "x"}),
+        ("computer_look", {}),
+    ],
+)
+@pytest.mark.parametrize("policy", [Policy(), Policy(launch=True)], ids=["asks nothing", "asks"])
+def test_a_refusal_is_told_and_recorded_whoever_refuses(
+    name: str, arguments: dict[str, Any], policy: Policy, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        trace = TraceRecorder(tmp_path, goal="g")
+        async with Session(Memory(), trace=trace, policy=policy) as session:
+            computer = await ComputerTools.open(session)
+            if name == "computer_act" and not policy.asks_nothing:
+                with pytest.raises(BatchRefused):
+                    await computer.asks(name, arguments)
+            else:
+                assert (await computer.call(name, arguments)).is_error
+            assert session.last_outcome is not None
+            assert not session.last_outcome["ok"]
+        events = [json.loads(line) for line in (tmp_path / "trace.jsonl").read_text().splitlines()]
+        assert session.last_outcome["text"] in (event.get("answer", {}).get("error") for event in events)
+
+    asyncio.run(main())
+
+
+def test_the_first_wish_keeps_the_limits_where_the_screen_is_not_known_yet() -> None:
+    async def main() -> None:
+        async with Session(Memory((3840, 2160))) as session:
+            own = OwnTools(session, None)
+            facts = (await own.look()).answer["picture"]
+            assert ANTHROPIC.allow((facts["width"], facts["height"]))
+            assert (await own.call("computer_act", {"actions": [CLICK]})).data["picture"]["width"] == facts["width"]
+
+    asyncio.run(main())

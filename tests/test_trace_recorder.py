@@ -352,3 +352,16 @@ def test_a_text_of_brackets_takes_no_time() -> None:
     redactor = Redactor()
     redactor.learn("secret" + "[" * 200_000)
     redactor.learn("secret" + '{"a":' * 200_000)
+
+
+def test_the_beginning_of_a_long_secret_is_masked_too(tmp_path: Path) -> None:
+    """An error quotes what is wrong cut short."""
+    secret = "correct horse battery staple " * 4
+    trace = TraceRecorder(tmp_path, goal="g")
+    told = answer(ok=False, error=f"action 0: there is no action {secret[:60]!r}")
+    trace.batch(batch({"action": secret, "text": "x", "secret": True}), told, None, "png", 0, 0)
+    trace.error(f"it said {secret[:37]}... and {secret[:25]}")
+    trace.finish("done")
+    assert b"correct horse" not in everything(tmp_path)
+    assert b"staple" not in everything(tmp_path)
+    assert b"and " in everything(tmp_path)

@@ -292,6 +292,26 @@ def test_what_ran_before_is_never_closed() -> None:
     run(work())
 
 
+def test_what_was_launched_may_be_a_dialog_and_open_a_window_when_it_closes() -> None:
+    started = {"action": "launch", "status": "ok", "outcome": "window", "window": {"id": 5, "app_id": "a"}, "pid": 7}
+
+    class Asks(Told):
+        async def windows(self) -> list[dict[str, Any]]:
+            dialog = {"id": 5, "app_id": "a", "pid": 7, "type": "dialog"}
+            return [dialog] if len(self.sent) < 2 else [{"id": 6, "app_id": "a", "pid": 7, "type": "normal"}]
+
+    async def work() -> None:
+        answer = {"ok": True, "sent": "all", "results": [started], "settle": "none", "moving": []}
+        closed, asked = ({**answer, "results": [{"outcome": outcome}]} for outcome in ("closed", "asked"))
+        backend = Asks(Outcome(answer), Outcome(closed), Outcome(asked))
+        async with Session(backend, close_launched="end") as one:
+            await one.act(launch("a"))
+        assert [batch["actions"][0]["window"] for batch in backend.sent[1:]] == [5, 6]
+        assert one.left_open == [{"outcome": "asked"}]
+
+    run(work())
+
+
 def test_a_window_id_that_is_anothers_by_now_is_left_alone() -> None:
     started = {"action": "launch", "status": "ok", "outcome": "window", "window": {"id": 5, "app_id": "a"}, "pid": 7}
 
@@ -318,3 +338,10 @@ def test_a_window_id_that_is_anothers_by_now_is_left_alone() -> None:
 def test_a_policy_that_is_none(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"close_launched|idle_s"):
         Session(Told(), **wrong)
+
+
+def test_settling_counts_at_the_end_and_before_each_look() -> None:
+    settle = {"mode": "fixed", "timeout": 60}
+    assert longest({"actions": [{"action": "click"}], "settle": settle}) == 80
+    assert longest({"actions": [{"action": "screenshot"}, {"action": "zoom"}], "settle": settle}) == 220
+    assert longest({"actions": [{"action": "click"}], "settle": {"timeout": "x"}}) == 20

@@ -34,7 +34,7 @@ class Ask:
     once: bool = False
 
 
-#: Asks a person; true when allowed.
+#: Asks a person; allowed when it gives True, and for nothing else.
 Approve = Callable[[Ask], Awaitable[bool]]
 
 #: What became of an ask. ``nobody``: there is nobody to ask; ``no answer``: none came in time; ``cancelled``: the call
@@ -48,7 +48,8 @@ async def answer_of(approve: Approve, ask: Ask, seconds: float) -> Answer:
 
     try:
         async with asyncio.timeout(seconds) as deadline:
-            return "allowed" if await approve(ask) else "declined"
+            # Nothing else is a yes: what a person typed ("no") is as true as any text.
+            return "allowed" if await approve(ask) is True else "declined"
     except TimeoutError:
         if deadline.expired():
             return "no answer"

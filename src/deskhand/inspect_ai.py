@@ -24,7 +24,7 @@ from deskhand.extras import needs
 from deskhand.session import Session
 from deskhand.tools import DEFAULT_LIMITS, ComputerTools, limits_for, refusal, tools
 
-with needs("The Inspect AI tools", "inspect", "inspect_ai"):
+with needs("The desktop for Inspect AI", "inspect", "inspect_ai"):
     from inspect_ai.model import ContentImage, ContentText, get_model
     from inspect_ai.tool import Tool, ToolDef, ToolError, ToolParams
     from inspect_ai.util import SandboxEnvironment, sandbox

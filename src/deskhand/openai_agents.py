@@ -165,7 +165,8 @@ class DesktopComputer(AsyncComputer):
         except (ActionError, Unsupported, DesktopInUse) as error:
             if not self._tells:
                 raise
-            self._wrong.append(f"{verb}: {error}; the rest of that computer call was not executed.")
+            said = str(error).removeprefix(f"{verb}: ")
+            self._wrong.append(f"{verb}: {said}; the rest of that computer call was not executed.")
             self._stopped = True
 
     async def _tell(self, data: CallModelData[Any]) -> ModelInputData:

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
@@ -128,9 +128,11 @@ class Session:
             elif self._closing is not None:
                 await self._closing
         finally:
+            # A call that is still on its way must not take the desktop again after this.
+            lease, self._lease = self._lease, None
             try:
-                if self._lease is not None:
-                    await self._lease.release()
+                if lease is not None:
+                    await lease.release()
             finally:
                 await self.backend.aclose()
 
@@ -191,7 +193,8 @@ class Session:
         if self.trace is not None:
             at = time.time() if began is None else began
             facts = {"call": ask.call, "verb": ask.verb, "source": ask.source, "reason": ask.reason}
-            self.trace.approval({**facts, "facts": dict(ask.facts), "once": ask.once}, answer, at, elapsed)
+            with self._trace_may_have_ended():
+                self.trace.approval({**facts, "facts": dict(ask.facts), "once": ask.once}, answer, at, elapsed)
 
     async def asks(self, batch: Envelope) -> list[Ask]:
         """What the policy wants a person to allow before ``batch`` is sent, and was not allowed for the session yet.
@@ -235,12 +238,16 @@ class Session:
         return await self._act(batch, counts=True, approved=approved)
 
     async def _act(self, batch: Envelope, counts: bool, approved: bool = True) -> Outcome:
+        if self._closed:
+            raise RuntimeError("this session is closed")
         if not approved:
             await self._ask(batch)
         async with self._turn:
             began, started = time.time(), time.monotonic()
             given_to_backend = False
             try:
+                if self._closed:
+                    raise BackendError("the session was closed before the batch began, so nothing was sent")
                 if counts:
                     self._check_budget(batch)
                 guarded = self._guarded(batch)
@@ -372,6 +379,16 @@ class Session:
             self.trace.tool("computer_apps", found)
         return found
 
+    def refused(self, tool: str, arguments: Any, error: DeskhandError) -> None:
+        """Tell and record that a call was refused before it became a batch of this session."""
+        if tool == "computer_act" and isinstance(arguments, Mapping):
+            self._failed(arguments, error, time.time(), 0.0)
+            return
+        self._tell(False, str(error))
+        with contextlib.suppress(SetupError):
+            if self.trace is not None:
+                self.trace.tool(tool, {"error": str(error)})
+
     async def windows(self) -> list[dict[str, Any]]:
         """The windows, see ``Backend.windows``."""
         return await self.backend.windows()
@@ -433,9 +450,18 @@ class Session:
 
     def _trace_failure(self, batch: Envelope, told: dict[str, Any], began: float, elapsed: float) -> None:
         # What went wrong first is what the caller must hear of; a trace that can not be written fails again at its end.
-        with contextlib.suppress(SetupError):
+        with contextlib.suppress(SetupError), self._trace_may_have_ended():
             if self.trace is not None:
                 self.trace.batch(dict(batch), told, None, "png", began, elapsed)
+
+    @contextlib.contextmanager
+    def _trace_may_have_ended(self) -> Iterator[None]:
+        """A person may answer, and a call end, after the session and its trace did: that is told and not recorded."""
+        try:
+            yield
+        except RuntimeError:
+            if not self._closed:
+                raise
 
     def _tell(self, ok: bool, text: str) -> None:
         self.last_outcome = {"time": time.time(), "ok": ok, "text": text}

@@ -11,7 +11,8 @@ of a region does not change that.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -183,10 +184,9 @@ class ComputerTools:
     def instructions(self) -> str:
         return instructions(self.launching)
 
-    @property
-    def max_edge(self) -> int:
-        """The long edge, in pixels, of the pictures that are asked for."""
-        return self.limits.max_edge if self._screen is None else max(16, *picture_size(self._screen, self.limits))
+    async def wish(self) -> dict[str, Any]:
+        """The ``picture`` of an envelope: in a size that the model takes, which depends on the screen's."""
+        return {"format": "png", "max_edge": max(16, *picture_size(await self._root_size(), self.limits))}
 
     async def call(self, name: str, arguments: Mapping[str, Any], approved: bool = False) -> ToolAnswer:
         """Call a tool by name, as a protocol does. Every error of ours becomes an answer that says what to do.
@@ -204,6 +204,21 @@ class ComputerTools:
         Raises:
             DeskhandError: It was refused, or the desktop was lost.
         """
+        with self._refusals_told(name, arguments):
+            return await self._call(name, arguments, approved)
+
+    @contextmanager
+    def _refusals_told(self, name: str, arguments: Mapping[str, Any]) -> Iterator[None]:
+        """Who watches the session hears of a call too that is refused before the session is given it."""
+        told = self.session.last_outcome
+        try:
+            yield
+        except DeskhandError as error:
+            if self.session.last_outcome is told:
+                self.session.refused(name, arguments, error)
+            raise
+
+    async def _call(self, name: str, arguments: Mapping[str, Any], approved: bool) -> ToolAnswer:
         if name == "computer_act":
             _only(arguments, ("actions", "expect"))
             return await self.act(arguments.get("actions"), arguments.get("expect"), approved=approved)
@@ -217,7 +232,7 @@ class ComputerTools:
 
     async def batch(self, actions: Any, expect: Any = None, settle: Any = None) -> dict[str, Any]:
         """The envelope that ``computer_act`` sends."""
-        batch: dict[str, Any] = {"actions": actions, "space": await self._space(), "picture": self._wish()}
+        batch: dict[str, Any] = {"actions": actions, "space": await self._space(), "picture": await self.wish()}
         batch.update({name: value for name, value in (("expect", expect), ("settle", settle)) if value is not None})
         return batch
 
@@ -229,8 +244,9 @@ class ComputerTools:
         """
         if name != "computer_act" or self.session.policy.asks_nothing:
             return []
-        _only(arguments, ("actions", "expect"))
-        return await self.session.asks(await self.batch(arguments.get("actions"), arguments.get("expect")))
+        with self._refusals_told(name, arguments):
+            _only(arguments, ("actions", "expect"))
+            return await self.session.asks(await self.batch(arguments.get("actions"), arguments.get("expect")))
 
     async def act(self, actions: Any, expect: Any = None, settle: Any = None, approved: bool = False) -> ToolAnswer:
         """``computer_act``.
@@ -247,10 +263,10 @@ class ComputerTools:
         Raises:
             DeskhandError: It was refused, or the desktop was lost.
         """
-        space = await self._space()
+        wish = await self.wish()
         if region is None:
-            return self._answer(await self.session.screenshot(**self._wish()))
-        return self._answer(await self.session.screenshot(space=space, region=region, **self._wish()))
+            return self._answer(await self.session.screenshot(**wish))
+        return self._answer(await self.session.screenshot(space=await self._space(), region=region, **wish))
 
     async def apps(self) -> ToolAnswer:
         """``computer_apps``.
@@ -263,14 +279,14 @@ class ComputerTools:
         text = "\n".join(f"{app['name']} ({app['id']})" for app in listed)
         return ToolAnswer(text or "this desktop shows no applications", {"apps": listed})
 
-    def _wish(self) -> dict[str, Any]:
-        return {"format": "png", "max_edge": self.max_edge}
-
     async def _space(self) -> Any:
         """The space of the model's positions: before its first picture, the size the first one will have."""
+        return {"picture": list(self.picture_size or picture_size(await self._root_size(), self.limits))}
+
+    async def _root_size(self) -> Size:
         if self._screen is None:
             self._screen = (await launching_at(self.session.backend))[1]
-        return {"picture": list(self.picture_size or picture_size(self._screen, self.limits))}
+        return self._screen
 
     def _answer(self, outcome: Outcome) -> ToolAnswer:
         facts = outcome.answer.get("picture")

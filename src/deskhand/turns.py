@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from deskhand.backends.base import Backend, Envelope
 from deskhand.errors import Unsupported
@@ -39,11 +40,17 @@ def terms_at(backend: Backend, wait: float = 0.0) -> LeaseTerms | None:
 
 def longest(batch: Envelope) -> float:
     """Seconds that ``batch`` may take at most, roughly and not too few: for so long its session keeps the desktop."""
-    actions = batch.get("actions")
-    total = 0.0
+    actions, settle = batch.get("actions"), batch.get("settle")
+    # It settles at the end, and before each look on the way.
+    settling = _seconds(settle.get("timeout")) if isinstance(settle, dict) else 0.0
+    total = settling
     for action in actions if isinstance(actions, list) else []:
         if isinstance(action, dict):
-            given = [action.get(name) for name in ("seconds", "timeout")]
-            total += 20.0 + sum(value for value in given if isinstance(value, (int, float)) and 0 <= value <= 60)
+            total += 20.0 + _seconds(action.get("seconds")) + _seconds(action.get("timeout"))
             total += 0.05 * len(str(action.get("text", "")))
+            total += settling if action.get("action") in ("screenshot", "zoom") else 0.0
     return total
+
+
+def _seconds(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) and 0 <= value <= 60 else 0.0

@@ -297,3 +297,51 @@ def test_a_model_that_has_had_a_run_is_not_taken_for_another(standin: Any, displ
     with serving(standin(told([Do("finish", {"success": True, "summary": "it is done"})]))) as server:
         asyncio.run(go(server.url))
         assert len(server.bodies) == 1
+
+
+def _odd(name: str) -> list[Any]:
+    """Answers with status 200 whose inside has another form than the vendor's API gives."""
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "x", "stop_reason": "end_turn"}
+    response = {"id": "r", "object": "response", "created_at": 1, "status": "completed", "model": "x"}
+
+    def calls(given: Any) -> dict[str, Any]:
+        return {"choices": [{"message": {"tool_calls": given}}]}
+
+    bodies: dict[str, list[Any]] = {
+        "anthropic": [
+            {**message, "content": ["x"]},
+            {**message, "content": [{"type": "text"}]},
+            {**message, "content": [], "usage": {"output_tokens": "3"}},
+        ],
+        "openai": [
+            {**response, "output": [None]},
+            {**response, "output": [{"type": "message", "id": "m", "role": "assistant", "content": "x"}]},
+            {**response, "output": [], "usage": "x"},
+        ],
+        "google": [[], {"candidates": []}],
+    }
+    return bodies.get(name) or [
+        {"choices": ["x"]},
+        {},
+        *([] if name == "ui_tars" else [calls(["x"]), calls([{"id": "1", "function": "x"}])]),
+        {"choices": [{"message": {"content": "x"}}], "usage": "lots"},
+        {"choices": [{"message": {"content": "x"}}], "usage": {"completion_tokens": "3"}},
+    ]
+
+
+@every
+def test_a_reply_of_another_form_is_no_fault_of_ours(standin: Any, display: XServer, tmp_path: Path) -> None:
+    for number, body in enumerate(_odd(standin.name)):
+        ran = run(standin, told([DONE]), display.display, tmp_path / str(number), faults={0: Answer(body)})
+        assert isinstance(ran.error, ModelUnavailable), (body, ran.result)
+        assert "protocol" in str(ran.error)
+
+
+def test_an_item_that_the_sdk_does_not_know_makes_no_noise(
+    display: XServer, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    response = {"id": "r", "object": "response", "created_at": 1, "status": "completed", "model": "x"}
+    new = Answer({**response, "output": [{"type": "of_next_year", "id": "q"}]})
+    ran = run(openai.StandIn, told([DONE]), display.display, tmp_path, faults={0: new})
+    assert ran.result is not None
+    assert not [warning for warning in recwarn if "Pydantic" in str(warning.message)]

@@ -229,7 +229,7 @@ def test_every_kind_of_error_comes_back_as_itself() -> None:
         errors.CaptureFailed("no picture"),
         errors.BackendError("odd"),
     ):
-        problem = json.loads(problem_of(made).body)
+        problem = json.loads(bytes(problem_of(made).body))
         with pytest.raises(type(made)) as caught:
             raise_error(answer_in_problem(problem))
         assert type(caught.value) is type(made)

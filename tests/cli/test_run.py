@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -14,9 +15,10 @@ from typing import Any
 
 import pytest
 
+from deskhand.backends.lease import DisplayLease
 from deskhand.desktop import list_desktops
 from deskhand.testing import XServer
-from tests.commands import deskhand, environment, start
+from tests.commands import Answer, deskhand, environment, start
 from tests.probes import pressed
 
 pytestmark = pytest.mark.slow
@@ -220,3 +222,21 @@ def test_desktop_up_status_down(mark: dict[str, str], tmp_path: Path) -> None:
     # Another number: by now somebody else's desktop may have the first.
     again = deskhand(mark, "desktop", "down", ":987")
     assert (again.status, again.output) == (1, b"")
+
+
+def test_a_desktop_that_another_session_has_is_left_alone(display: XServer, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    words = ["run", "--display", display.display, "--model", script(tmp_path, WAIT), "--trace", str(trace)]
+
+    async def work() -> Answer:
+        lease = DisplayLease(display.display, display.xauthority, "the other one")
+        await lease.take(60)
+        try:
+            return await asyncio.to_thread(lambda: deskhand(display, *words))
+        finally:
+            await lease.release()
+
+    ran = asyncio.run(work())
+    assert ran.status == 1
+    assert "'the other one'" in ran.error
+    assert '"batch"' not in (trace / "trace.jsonl").read_text()

@@ -79,3 +79,41 @@ def test_any_arguments_of_pyautogui(name: str, values: list[Any], junk: str) -> 
     code = f"pyautogui.{name}({', '.join(map(repr, values))})"
     for text in (code, code + junk, junk):
         check(load("pyautogui")(SCREEN), text)
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for level in range(levels):
+        value = [value] if level % 2 else {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize(
+    "value", [nested(500), 10**400, -(10**400), float("inf"), ["x"], {"a": 1}], ids=lambda value: type(value).__name__
+)
+def test_a_value_that_no_field_takes_is_answered(vendor: str, value: Any) -> None:
+    facts = VENDORS[vendor]
+    for verb, (fields, _) in facts.examples.items():
+        for name in [*fields, "text"]:
+            reply = facts.reply(verb, {**fields, name: value})
+            adapter = facts.make()
+            check(adapter, reply)
+            results, _ = asyncio.run(run_turn(adapter, reply, PretendSession()))
+            assert results
+
+
+@pytest.mark.parametrize("vendor", [name for name in VENDORS if name != "osworld"])  # its verbs are made of text
+@pytest.mark.parametrize("verb", [["x"], {"a": 1}, None, 5], ids=str)
+def test_a_verb_that_is_no_text_is_answered(vendor: str, verb: Any) -> None:
+    facts = VENDORS[vendor]
+    reply = facts.reply(verb, {})
+    results, _ = asyncio.run(run_turn(facts.make(), reply, PretendSession()))
+    assert results or not facts.make().calls(reply)
+
+
+@pytest.mark.parametrize(
+    "code", ["pyautogui.click(" + "a+" * 900 + "a)", "a" + ".b" * 900 + "()", "a" + "[0]" * 900 + "()"]
+)
+def test_code_that_is_nested_deep_is_refused(code: str) -> None:
+    assert isinstance(read_or_refused(load("pyautogui")(SCREEN), code), BatchRefused)

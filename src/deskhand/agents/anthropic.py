@@ -106,10 +106,8 @@ class Claude(Model):
                 )
         except (self._sdk.AnthropicError, TimeoutError, ValueError) as error:
             raise self.unavailable(error) from error
-        raw = message.model_dump(mode="json", exclude_none=True) if hasattr(message, "model_dump") else {}
-        if not isinstance(raw.get("content"), list):
-            raise self.unreadable()
-        return self._reply(raw)
+        with self.reading():
+            return self._reply(message.model_dump(mode="json", exclude_none=True, warnings=False))
 
     def _reply(self, raw: dict[str, Any]) -> Reply:
         blocks = raw["content"]
@@ -134,12 +132,8 @@ class Claude(Model):
         if stop in ("acts", "says", "paused") and blocks:
             self.history.append({"role": "assistant", "content": blocks})
         counted = raw.get("usage") or {}
-        usage = Usage(
-            counted.get("input_tokens", 0),
-            counted.get("cache_read_input_tokens", 0),
-            counted.get("cache_creation_input_tokens", 0),
-            counted.get("output_tokens", 0),
-        )
+        names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+        usage = Usage(*(max(0, counted.get(name, 0)) for name in names))
         say = "\n".join(block["text"] for block in blocks if block.get("type") == "text").strip()
         return Reply(stop, blocks, say, pieces if stop == "acts" else [], reason, usage)
 

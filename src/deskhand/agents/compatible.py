@@ -95,11 +95,9 @@ class Compatible(Model):
                 )
         except (self._sdk.OpenAIError, TimeoutError, ValueError) as error:
             raise self.unavailable(error) from error
-        raw = completion.model_dump(mode="json", exclude_none=True) if hasattr(completion, "model_dump") else {}
-        choices = raw.get("choices")
-        if not isinstance(choices, list) or not choices or not isinstance(choices[0].get("message"), dict):
-            raise self.unreadable()
-        return self._reply(choices[0], _usage(raw.get("usage") or {}))
+        with self.reading():
+            raw = completion.model_dump(mode="json", exclude_none=True, warnings=False)
+            return self._reply(raw["choices"][0], _usage(raw.get("usage") or {}))
 
     def _reply(self, choice: dict[str, Any], usage: Usage) -> Reply:
         told = choice["message"]
@@ -186,4 +184,4 @@ def _in_thousandths(name: str) -> bool:
 
 def _usage(counted: dict[str, Any]) -> Usage:
     read = (counted.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
-    return Usage(max(0, counted.get("prompt_tokens", 0) - read), read, 0, counted.get("completion_tokens", 0))
+    return Usage(max(0, counted.get("prompt_tokens", 0) - read), read, 0, max(0, counted.get("completion_tokens", 0)))

@@ -103,7 +103,8 @@ class Gemini(Model):
                 )
         except lost as error:
             raise self.unavailable(error) from error
-        return self._reply(response)
+        with self.reading():
+            return self._reply(response)
 
     def _reply(self, response: Any) -> Reply:
         usage = _usage(response.usage_metadata)
@@ -113,7 +114,7 @@ class Gemini(Model):
                 raise self.unreadable()
             return Reply("refused", {}, reason=f"the prompt was blocked: {blocked.value}", usage=usage)
         candidate = response.candidates[0]
-        raw = candidate.model_dump(mode="json", exclude_none=True)
+        raw = candidate.model_dump(mode="json", exclude_none=True, warnings=False)
         parts = (raw.get("content") or {}).get("parts") or []
         reason = candidate.finish_reason.value if candidate.finish_reason else "STOP"
         pieces: list[Any] = []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -169,6 +170,18 @@ class Model(ABC):
         """For an answer that is not what the vendor's API gives."""
         where = f" at {self.base_url}" if self.base_url else ""
         return ModelUnavailable(f"what answers{where} does not speak {self.vendor}'s protocol: look at the address")
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Around the reading of a reply: the SDKs check none, so anything may stand where a list or an object should.
+
+        Raises:
+            ModelUnavailable: Something in it has not the form that the vendor's API gives.
+        """
+        try:
+            yield
+        except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise self.unreadable() from error
 
     def _unreachable(self, error: Exception) -> ModelUnavailable:
         if isinstance(error, TimeoutError) and not str(error):

@@ -100,10 +100,8 @@ class Gpt(Model):
                 response = await responses.create(input=list(self.history), **self._request)
         except (self._sdk.OpenAIError, TimeoutError, ValueError) as error:
             raise self.unavailable(error) from error
-        raw = response.model_dump(mode="json", exclude_none=True) if hasattr(response, "model_dump") else {}
-        if not isinstance(raw.get("output"), list):
-            raise self.unreadable()
-        return self._reply(raw)
+        with self.reading():
+            return self._reply(response.model_dump(mode="json", exclude_none=True, warnings=False))
 
     def _reply(self, raw: dict[str, Any]) -> Reply:
         items = raw["output"]
@@ -183,4 +181,4 @@ def _usage(counted: dict[str, Any]) -> Usage:
     details = counted.get("input_tokens_details") or {}
     read, write = details.get("cached_tokens", 0), details.get("cache_write_tokens", 0)
     plain = max(0, counted.get("input_tokens", 0) - read - write)
-    return Usage(plain, read, write, counted.get("output_tokens", 0))
+    return Usage(plain, read, write, max(0, counted.get("output_tokens", 0)))

@@ -68,7 +68,7 @@ class OwnTools:
 
     async def look(self) -> Outcome:
         """A picture of the whole screen, in the size the model takes."""
-        wish = {"max_edge": self._computer.max_edge} if self._adapter is None else self._adapter.wish
+        wish = await self._computer.wish() if self._adapter is None else self._adapter.wish
         outcome = await self._session.screenshot(**wish)
         facts = outcome.answer["picture"]
         self._computer.picture_size = (facts["width"], facts["height"])

@@ -16,6 +16,8 @@ MASK = "•••"
 # A hole of one to three characters in a sentence tells what was there ("f•••le"), so a string that holds a secret
 # this short is masked whole.
 _SHORT = 4
+# An error quotes the first 37 characters of what is wrong, or some more: the beginning of a secret gives it away too.
+_BEGINNING = 24
 
 # The words of the envelope and the answer. A secret that happens to be one of them ("ok", "type") must neither make
 # the record unreadable nor be given away by the holes.
@@ -48,6 +50,7 @@ class Redactor:
     def __init__(self) -> None:
         self._secrets: set[str] = set()
         self._long: re.Pattern[str] | None = None
+        self._cut: list[str] = []
         self._short: re.Pattern[str] | None = None
 
     def learn(self, value: Any) -> bool:
@@ -68,6 +71,7 @@ class Redactor:
         self._secrets |= fresh
         self._long = _pattern(form for form in self._secrets if len(form) >= _SHORT)
         self._short = _pattern(form for form in self._secrets if len(form) < _SHORT)
+        self._cut = [form for form in self._secrets if len(form) > _BEGINNING]
         return True
 
     def clean(self, value: Any, field: str = "", numbers: bool = True) -> Any:
@@ -116,10 +120,22 @@ class Redactor:
         """``text`` with every secret masked; masks that touch are one, so their number tells nothing."""
         if self._short is not None and self._short.search(text):
             return MASK
-        return self._long.sub(MASK, text) if self._long is not None else text
+        return self._without_beginnings(self._long.sub(MASK, text)) if self._long is not None else text
+
+    def _without_beginnings(self, text: str) -> str:
+        """``text`` without the secrets that it quotes cut short."""
+        for secret in self._cut:
+            while (start := text.find(secret[:_BEGINNING])) >= 0:
+                same = _BEGINNING
+                while text[start + same : start + same + 1] == secret[same : same + 1] != "":
+                    same += 1
+                text = text[:start] + MASK + text[start + same :]
+        return text
 
     def _key(self, key: str) -> str:
-        return self._long.sub(MASK, key) if self._long is not None and key not in _KEYS else key
+        if self._long is None or key in _KEYS:
+            return key
+        return self._without_beginnings(self._long.sub(MASK, key))
 
 
 def secret_actions(value: Any) -> Iterator[Mapping[str, Any]]:

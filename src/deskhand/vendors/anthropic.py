@@ -314,7 +314,7 @@ class Toolset(_Anthropic):
         return block.get("name"), block.get("input")
 
     def _step(self, number: int, name: Any, given: Any, verbs: Verbs | None = None) -> Any:
-        if name in self.disabled:
+        if isinstance(name, str) and name in self.disabled:
             raise BatchRefused(
                 f"The '{name}' action is not permitted by this application's permissions and cannot be used in this"
                 " session.",

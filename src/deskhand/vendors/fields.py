@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -10,20 +9,26 @@ from deskhand.errors import BatchRefused
 
 Default = TypeVar("Default")
 MISSING: Any = object()
+#: No call of any vendor is nested deeper, in its whole reply; what stands below can only be refused.
+_DEEPEST = 64
+_TOO_DEEP = "(nested too deep)"
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, depth: int = 0) -> Any:
     """A vendor's object as plain JSON values, fields that are None left out; plain values as they are.
 
-    Every SDK here is built on pydantic, so ``model_dump`` gives them.
+    Every SDK here is built on pydantic, so ``model_dump`` gives them. A list or an object more than 64 levels down
+    becomes a word that says so.
     """
     if hasattr(value, "model_dump"):
-        value = value.model_dump()
+        value = value.model_dump(warnings=False)
+    if not isinstance(value, (Mapping, list, tuple)):
+        return value
+    if depth == _DEEPEST:
+        return _TOO_DEEP
     if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items() if item is not None}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return value
+        return {key: plain(item, depth + 1) for key, item in value.items() if item is not None}
+    return [plain(item, depth + 1) for item in value]
 
 
 class Fields:
@@ -128,10 +133,10 @@ class Fields:
         return int(number)
 
     def _number(self, name: str, value: Any, low: float, high: float, kind: str = "a number") -> float:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
             raise self.refusal(f"{name} must be {kind}, not {_kind(value)}")
         if not low <= value <= high:
-            raise self.refusal(f"{name} must be from {low:g} to {high:g}, not {value:g}")
+            raise self.refusal(f"{name} must be from {low:g} to {high:g}, not {_number_in_words(value)}")
         return value
 
 
@@ -141,7 +146,12 @@ def _kind(value: Any) -> str:
     if isinstance(value, str):
         return f"the string {value[:40]!r}"
     if isinstance(value, (int, float)):
-        return f"{value:g}"
+        return _number_in_words(value)
     if isinstance(value, list):
         return f"a list of {len(value)}"
     return "an object" if isinstance(value, dict) else type(value).__name__
+
+
+def _number_in_words(value: float) -> str:
+    # JSON has whole numbers that no float holds.
+    return f"{value:g}" if isinstance(value, float) or abs(value) < 10**15 else "a number that long"

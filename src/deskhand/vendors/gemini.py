@@ -286,7 +286,7 @@ class Gemini(Adapter):
         return [{"computer_use": {"environment": f"ENVIRONMENT_{self.environment.upper()}"}}]
 
     def calls(self, reply: Any) -> list[dict[str, Any]]:
-        return [call for call in _function_calls(plain(reply)) if call.get("name") not in self.custom]
+        return [call for call in _function_calls(plain(reply)) if str(call.get("name")) not in self.custom]
 
     def read(self, reply: Any) -> Turn:
         calls = self.calls(reply)
@@ -295,7 +295,7 @@ class Gemini(Adapter):
         verbs = BROWSER if self.environment == "browser" else DESKTOP
         for number, call in enumerate(calls):
             name, given = call.get("name"), call.get("args", call.get("arguments"))
-            if self.environment == "desktop" and name in BROWSER and name not in DESKTOP:
+            if isinstance(name, str) and name in BROWSER and name not in verbs:
                 known = ", ".join(DESKTOP)
                 raise BatchRefused(f"{name} is a browser's function, and this is a desktop: use {known}", number)
             decision = None

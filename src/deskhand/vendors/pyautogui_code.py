@@ -68,8 +68,7 @@ def function_name(func: ast.expr, names: dict[str, str], where: str) -> str:
         module = names.get(func.value.id, func.value.id)
         if module == "pyautogui" or (module == "time" and func.attr == "sleep"):
             return func.attr
-    name = ast.unparse(func)[:60]
-    raise BatchRefused(f"{where}: {name} is not allowed: use the functions of pyautogui, and time.sleep")
+    raise BatchRefused(f"{where}: {_source(func)} is not allowed: use the functions of pyautogui, and time.sleep")
 
 
 def arguments(call: ast.Call, name: str, where: str) -> dict[str, Any]:
@@ -110,5 +109,13 @@ def _literal(node: ast.expr, where: str) -> Any:
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in _CONSTANTS:
         return _CONSTANTS[node.attr]
     raise BatchRefused(
-        f"{where}: {ast.unparse(node)[:60]} is not a plain number or text: write every value out, without variables"
+        f"{where}: {_source(node)} is not a plain number or text: write every value out, without variables"
     )
+
+
+def _source(node: ast.expr) -> str:
+    """The beginning of an expression, as it may be quoted."""
+    try:
+        return ast.unparse(node)[:60]
+    except RecursionError:
+        return "an expression that long"
