@@ -76,6 +76,24 @@ class E2BProcess:
         assert self.returncode is not None
         return self.returncode
 
+    async def settled(self) -> None:
+        """Wait, not for long, until none of the command's requests is under way."""
+        deadline = asyncio.get_running_loop().time() + _ENDING_S
+        while pending := self._pending():
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0:
+                break
+            await asyncio.wait(pending, timeout=left)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any of its requests is under way."""
+        return bool(self._pending())
+
+    def _pending(self) -> set[asyncio.Task[None]]:
+        sending = set() if self.stdin is None else {self.stdin.sending}
+        return {task for task in self._tasks | sending if not task.done()}
+
     def terminate(self) -> None:
         self.kill()  # the SDK sends no other signal
 
@@ -142,8 +160,10 @@ class E2BInput:
         self._lost = lost
         self._alive_s = alive_s
         self._closed = False
+        self._dropped = False
         self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._sending = asyncio.create_task(self._send())
+        #: What sends it; done when there is no more to send.
+        self.sending = asyncio.create_task(self._send())
 
     def write(self, data: bytes, /) -> None:
         if data and not self._closed:
@@ -158,10 +178,9 @@ class E2BInput:
             self._waiting.put_nowait(None)
 
     def drop(self) -> None:
-        """The process is gone: nothing more can be sent."""
-        self._closed = True
-        if self._sending is not asyncio.current_task():
-            self._sending.cancel()
+        """The process is gone: nothing more can be sent. A request that is under way is left to end by itself."""
+        self._closed = self._dropped = True
+        self._waiting.put_nowait(None)
 
     async def _send(self) -> None:
         try:
@@ -171,10 +190,11 @@ class E2BInput:
                         data = await self._waiting.get()
                 except TimeoutError:
                     data = b"\n"
-                if data is None:
+                if data is None or self._dropped:
                     break
                 await self._handle.send_stdin(data)
-            await self._close()
+            if not self._dropped:
+                await self._close()
         except Exception as error:  # of the SDK's many
             self._lost(error)
 

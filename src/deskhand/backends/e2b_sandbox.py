@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Seconds within which a sandbox must have been made or found.
 _OPENING_S = 120.0
+#: Seconds for the SDK's threads to return after their last answer.
+_HANDED_OVER_S = 0.1
 
 
 class E2BSandbox(Place):
@@ -47,6 +49,7 @@ class E2BSandbox(Place):
         self._connection = connection
         self._opening: asyncio.Task[AsyncSandbox] | None = None
         self._lives_until = 0.0
+        self._processes: set[E2BProcess] = set()
         #: Why there is none any more.
         self._gone: str | None = None
 
@@ -59,6 +62,7 @@ class E2BSandbox(Place):
     async def start(self, argv: Sequence[str], stream: bool = False) -> Process:
         sandbox = await self._open()
         process = E2BProcess(self._note)
+        self._processes = {one for one in self._processes if one.busy} | {process}
         try:
             # The SDK gives it to a shell, which has no more to do than this.
             await process.start(sandbox, f"exec {shlex.join(argv)}", stream)
@@ -100,15 +104,19 @@ class E2BSandbox(Place):
             sandbox = await opening
         except DeskhandError:
             return
-        if self._keep or gone is not None:
-            return
         try:
-            await sandbox.kill()
+            if not self._keep and gone is None:
+                await sandbox.kill()
         except Exception as error:  # of the SDK's many
             raise BackendError(
                 f"the E2B sandbox {sandbox.sandbox_id} could not be ended ({in_one_line(error)}):"
                 f" it ends by itself {self._timeout:g} s after its last use"
             ) from None
+        finally:
+            await asyncio.gather(*(process.settled() for process in self._processes))
+            # The SDK (pyqwest) hands each answer over from a thread of its own, which nothing can be asked to wait for:
+            # one that has not returned yet when the interpreter ends aborts the process.
+            await asyncio.sleep(_HANDED_OVER_S)
 
     def _opened(self) -> AsyncSandbox | None:
         opening = self._opening
