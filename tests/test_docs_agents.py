@@ -1,4 +1,4 @@
-"""Every example of ``docs/agents.md`` is run as it stands, on a real X server, with a stand-in for the model."""
+"""Every example of ``docs/how-to/agents.md`` is run as it stands, on a real X server, with a stand-in for the model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from deskhand.testing import XServer
 from tests.commands import PROGRAM, environment
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "agents.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "agents.md"
 
 #: What stands in the page's example for what has to be there to run it: the text, and what the test puts in its place.
 STAND_INS: dict[str, list[tuple[str, str]]] = {

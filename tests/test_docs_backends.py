@@ -1,5 +1,6 @@
-"""Every example of ``docs/backends.md`` is run as it stands, on a real X server, with stand-ins for the container and
-E2B.
+"""Every example of ``docs/how-to/backends.md`` is run as it stands, on a real X server.
+
+The container and E2B are stand-ins.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from deskhand.testing import XServer
 from tests.commands import environment
 from tests.standins import e2b
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "backends.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "backends.md"
 CODES = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
 #: What each example prints, as a pattern.
 PRINTS = [

@@ -1,4 +1,4 @@
-"""Every example of ``docs/computerd.md`` is run as it stands, against a daemon on a real X server."""
+"""Every example of ``docs/how-to/computerd.md`` is run as it stands, against a daemon on a real X server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.computerd.daemons import RunningDaemon, daemon
 
 pytest.importorskip("fastapi")
 
-PAGE = (Path(__file__).resolve().parent.parent / "docs" / "computerd.md").read_text("utf-8")
+PAGE = (Path(__file__).resolve().parent.parent / "docs" / "how-to" / "computerd.md").read_text("utf-8")
 SHELL = re.findall(r"^```bash\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
 PYTHON = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
 

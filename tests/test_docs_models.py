@@ -1,4 +1,4 @@
-"""The examples of ``docs/vendor-loops.md`` and ``docs/models.md``, run as they stand against stand-ins' servers."""
+"""The examples of the pages vendor-loops and models in ``docs/how-to``, run as they stand against stand-ins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.standins.server import serving
 
 pytestmark = pytest.mark.slow
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+DOCS = Path(__file__).resolve().parent.parent / "docs" / "how-to"
 CLICK = Do("click", {"x": 100, "y": 50})
 FINISH = Do("finish", {"success": True, "summary": "it is done"})
 CODE = ["```python\nimport pyautogui\npyautogui.click(100, 50)\n```", "```\nDONE\n```"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write ``docs/actions.md`` from the action model.
+"""Write ``docs/reference/actions.md`` from the action model.
 
 python3 tools/action_reference.py           # write it
 python3 tools/action_reference.py --check   # exit 1 when the committed one differs
@@ -14,7 +14,7 @@ from typing import Any
 
 from deskhand.hand.actions import KINDS
 
-TARGET = Path(__file__).resolve().parent.parent / "docs/actions.md"
+TARGET = Path(__file__).resolve().parent.parent / "docs/reference/actions.md"
 
 # ruff: noqa: E501 — rows of a table stay on one line
 HEAD = """\

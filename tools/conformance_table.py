@@ -2,7 +2,8 @@
 """Run the conformance suite on every backend and write ``docs/reference/conformance.md``: checks by backends.
 
 python3 tools/conformance_table.py                    # run it (half an hour), and write the table
-python3 tools/conformance_table.py --from RESULTS.xml # write it from a JUnit report of a run; may be given repeatedly
+python3 tools/conformance_table.py --from RESULTS.xml # write it from the JUnit report of a run; of several, the last
+                                                      # that has a backend counts for it
 python3 tools/conformance_table.py --check            # exit 1 when the table lacks a check or a backend
 """
 
@@ -54,8 +55,9 @@ def run() -> list[Path]:
 
 
 def read(reports: Iterable[Path]) -> Table:
-    table: Table = {}
+    whole: Table = {}
     for report in reports:
+        table: Table = {}
         for case in ElementTree.parse(report).getroot().iter("testcase"):
             module, _, group = case.get("classname", "").rpartition(".")
             if not module.endswith("test_conformance"):
@@ -64,7 +66,9 @@ def read(reports: Iterable[Path]) -> Table:
             kinds = {child.tag for child in case}
             place = 2 if "skipped" in kinds else 1 if kinds & {"failure", "error"} else 0
             table.setdefault((group, check), [0, 0, 0])[place] += 1
-    return table
+        fresh = {backend for backend, _ in table}
+        whole = {where: cases for where, cases in whole.items() if where[0] not in fresh} | table
+    return whole
 
 
 def collected() -> list[tuple[str, str]]:
@@ -75,9 +79,10 @@ def collected() -> list[tuple[str, str]]:
     return list(dict.fromkeys(found))
 
 
-def reference(table: Table) -> str:
-    backends = list(dict.fromkeys(backend for backend, _ in table))
-    checks = list(dict.fromkeys(check for _, check in table))
+def reference(table: Table, order: Sequence[tuple[str, str]] = ()) -> str:
+    """The page; ``order`` is that of the suite."""
+    backends = list(dict.fromkeys(backend for backend, _ in [*(w for w in order if w in table), *table]))
+    checks = list(dict.fromkeys(check for _, check in [*(w for w in order if w in table), *table]))
     lines = ["| | " + " | ".join(map(backend_name, backends)) + " |", "|---" * (len(backends) + 1) + "|"]
     for check in checks:
         cells = [_cell(table.get((backend, check))) for backend in backends]
@@ -126,7 +131,7 @@ def main(arguments: list[str]) -> int:
         print("the reports hold no test of the conformance suite")
         return 1
     TARGET.parent.mkdir(exist_ok=True)
-    TARGET.write_text(reference(table), "utf-8")
+    TARGET.write_text(reference(table, collected()), "utf-8")
     return int(any(failed for _, failed, _ in table.values()))
 
 

@@ -1,6 +1,6 @@
 """The end of ./test: branch coverage against its floors, and one closing line that counts everything.
 
-Usage: test_summary.py MODE RESULTS STATUS STATUS39. The exit status is 0 only when all passed.
+Usage: test_summary.py MODE RESULTS STATUS..., one for each of REPORTS. The exit status is 0 only when all passed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from xml.etree import ElementTree
 
 #: Per cent of branches for each part; they only ever rise. A quick run measures none.
 FLOORS = Path(__file__).with_name("coverage_floors.json")
+
+REPORTS = ("pytest.xml", "pytest39.xml", "pytest-harbor-0.20.xml", "pytest-harbor-newest.xml")
 
 
 def branch_coverage(results: Path) -> dict[str, tuple[int, int]]:
@@ -48,7 +50,7 @@ def count_tests(report: Path) -> tuple[int, int, int]:
 def main() -> int:
     mode, results, statuses = sys.argv[1], Path(sys.argv[2]), [int(status) for status in sys.argv[3:]]
     passed = failed = skipped = 0
-    for report, status in zip(("pytest.xml", "pytest39.xml"), statuses, strict=True):
+    for report, status in zip(REPORTS, statuses, strict=True):
         if status == 0 and not (results / report).exists():
             continue  # said above that it was skipped
         counts = count_tests(results / report)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write ``docs/vendors.md`` from the vendor adapters.
+"""Write ``docs/reference/vendors.md`` from the vendor adapters.
 
 python3 tools/vendor_reference.py           # write it
 python3 tools/vendor_reference.py --check   # exit 1 when the committed one differs
@@ -17,7 +17,7 @@ from deskhand.vendors import load
 from deskhand.vendors.gemini import DESKTOP
 from deskhand.vendors.verbs import Verb
 
-TARGET = Path(__file__).resolve().parent.parent / "docs/vendors.md"
+TARGET = Path(__file__).resolve().parent.parent / "docs/reference/vendors.md"
 
 HEAD = """\
 # Vendors
@@ -41,7 +41,7 @@ async with Session(LocalDisplay(":71")) as session:
 
 `message` is the vendor's object or its JSON; no SDK is needed for either. The session's `approve` is asked
 before anything is sent when the vendor or the adapter wants a person's yes (OpenAI's safety checks, Gemini's safety
-decisions, Anthropic's confirm). A whole loop for each vendor: [vendor-loops](vendor-loops.md).
+decisions, Anthropic's confirm). A whole loop for each vendor: [vendor-loops](../how-to/vendor-loops.md).
 
 ## Actions by vendor
 

@@ -113,7 +113,7 @@ def test_a_picture_is_taken_away_where_nothing_may_stand_for_it() -> None:
 
 
 def test_the_page_about_models_names_what_there_is() -> None:
-    page = Path(__file__).parents[2].joinpath("docs/models.md").read_text("utf-8")
+    page = Path(__file__).parents[2].joinpath("docs/how-to/models.md").read_text("utf-8")
     for prefix, (module, _, keys) in VENDORS.items():
         assert f"`{import_module(f'deskhand.agents.{module}').DEFAULT}`" in page
         assert f"`{prefix}:NAME`" in page

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
+import urllib.request
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -201,6 +203,22 @@ def test_a_signal_takes_the_desktop_down(
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="computerd gets an account of its own, which takes root")
+def test_a_run_that_is_watched_goes_by_computerd_and_leaves_only_the_trace(
+    mark: dict[str, str], tmp_path: Path
+) -> None:
+    pytest.importorskip("fastapi")
+    model = script(tmp_path, {"apps": True}, WAIT, {"actions": [{"action": "move", "x": 5, "y": 5}]})
+    process = start(mark, "run", "--watch", "--session", "openbox", "--model", model, cwd=tmp_path)
+    text, error = process.communicate(timeout=120)
+    assert (process.returncode, error) == (0, b"")
+    address = re.search(rb"^Live view: (http://127\.0\.0\.1:\d+/live\?ticket=\S+)$", text, re.MULTILINE)
+    assert address is not None
+    assert page_of(text.decode()).is_file()
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(address[1].decode(), timeout=10)
+
+
 def test_desktop_up_status_down(mark: dict[str, str], tmp_path: Path) -> None:
     up = deskhand(mark, "desktop", "up", "--session", "openbox", "--size", "800x600", "--json")
     assert up.status == 0, up

@@ -40,6 +40,10 @@ def test_a_report_becomes_a_table(tool: ModuleType, tmp_path: Path) -> None:
         "| scrolling | **1 of 2** | 1 |",
         "| the position (0, 0) | 1 | – |",
     ]
+    (tmp_path / "again.xml").write_text(REPORT.replace("<failure/>", "").replace("TestMine", "TestOther"))
+    again = tool.read([tmp_path / "results.xml", tmp_path / "again.xml"])
+    assert again["TestGuestSsh", "test_scrolling"] == [2, 0, 0]
+    assert {backend for backend, _ in again} == {"TestGuestSsh", "TestMine", "TestOther"}
     found = [("TestMine", "test_scrolling"), ("TestGuestSsh", "test_the_position_0_0")]
     assert tool.missing(text, found) == []
     assert tool.missing(text, [*found, ("TestOther", "test_new")]) == ["Other", "new"]

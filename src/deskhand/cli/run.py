@@ -19,10 +19,11 @@ from deskhand.cli.desktop import DesktopSessionOption, SizeOption
 from deskhand.cli.elsewhere import TokenFileOption, UrlOption, place_of
 from deskhand.cli.output import DisplayOption, fail
 from deskhand.cli.own_screen import OwnScreenOption, backend_at, policy_of
-from deskhand.errors import SetupError
+from deskhand.errors import BackendError, SetupError
 
 if TYPE_CHECKING:
     from deskhand.agents import Check, RunResult
+    from deskhand.desktop import DesktopState
     from deskhand.session import Session
     from deskhand.trace import TraceRecorder
 
@@ -81,6 +82,9 @@ def run(
     own_screen: OwnScreenOption = False,
     session: DesktopSessionOption = "xfce",
     size: SizeOption = "1280x800",
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Have computerd serve the run's own desktop, and tell its live view.")
+    ] = False,
     trace: Annotated[
         Path | None, typer.Option("--trace", metavar="DIR", help="Record there; else in ./traces.")
     ] = None,
@@ -124,28 +128,47 @@ def run(
         home = Path(known["home"] if known is not None else os.path.expanduser("~"))
         result = _run(job, display, home, directory, options, own_screen)
     else:
-        with _desktop(session, size) as (own_display, home):
-            result = _run(job, own_display, home, directory, options)
+        with _desktop(session, size, watch) as desktop:
+            served = (desktop.url, desktop.token_file) if desktop.url else None
+            result = _run(job, desktop.display, Path(desktop.home), directory, options, elsewhere=served)
     print(f"{'done' if result.ok else 'FAILED'}: {result.text}")
     _tell_page(directory)
     sys.exit(0 if result.ok else 3)
 
 
 @contextmanager
-def _desktop(session: str, size: str) -> Iterator[tuple[str, Path]]:
-    """A desktop of its own, its display and its user's home; taken down whatever happens."""
+def _desktop(session: str, size: str, watch: bool) -> Iterator[DesktopState]:
+    """A desktop of its own, served where it is to be watched; taken down whatever happens."""
     from deskhand.desktop import parse_size, start_desktop, stop_desktop
+    from deskhand.desktop.serving import NotServable
 
     print(f"Starting a desktop: {session}, {size}", flush=True)
-    desktop = start_desktop(session, parse_size(size))
+    try:
+        if watch and os.geteuid() != 0:
+            raise NotServable("computerd gets an account of its own, which root alone can make")
+        desktop = start_desktop(session, parse_size(size), serve="127.0.0.1:0" if watch else None)
+    except NotServable as error:
+        print(f"No live view: {error}", flush=True)
+        desktop = start_desktop(session, parse_size(size))
     try:
         print(f"It is {desktop.display}, of {desktop.user}", flush=True)
-        yield desktop.display, Path(desktop.home)
+        if desktop.url:
+            _tell_live_view(desktop)
+        yield desktop
     finally:
         # Who is in a hurry presses Ctrl-C again; taking it down has its own deadlines.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         stop_desktop(desktop.display)
+
+
+def _tell_live_view(desktop: DesktopState) -> None:
+    from deskhand.cli.view import ticket
+
+    try:
+        print(f"Live view: {ticket(desktop.url, Path(desktop.token_file))['url']}", flush=True)
+    except (SetupError, BackendError) as error:
+        print(f"No live view: {error}", flush=True)
 
 
 def _job(

@@ -59,7 +59,7 @@ def serve(
     ] = None,
     log_level: Annotated[LogLevel, typer.Option("--log-level", help="What the log tells.")] = LogLevel.info,
 ) -> None:
-    """Serve one desktop over HTTP, to who has the token; see docs/computerd.md."""
+    """Serve one desktop over HTTP, to who has the token; see docs/how-to/computerd.md."""
     try:
         from deskhand.computerd import secret
         from deskhand.computerd.serve import Settings

@@ -38,10 +38,10 @@ def view(
     """Print the address of the live view of a desktop: good once, for a minute, for whoever opens it first."""
     if token_file is None:
         raise SetupError("the token is needed: give --token-file FILE, the one that deskhand serve has")
-    given = _ticket(url, _token(token_file), {"control": False} if see_only else {})
-    address = urllib.parse.urljoin(url.rstrip("/") + "/", given["url"].lstrip("/"))
+    given = ticket(url, token_file, see_only)
+    address = given["url"]
     if as_json:
-        print_json({**given, "url": address})
+        print_json(given)
     else:
         typer.echo(address)
     if open_it:
@@ -49,6 +49,16 @@ def view(
 
         if not webbrowser.open(address):
             raise SetupError("no browser could be opened: copy the address into one")
+
+
+def ticket(url: str, token_file: Path, see_only: bool = False) -> dict[str, Any]:
+    """A ticket of the computerd at ``url``; its ``url`` is the whole address for a browser.
+
+    Raises:
+        SetupError: It can not be reached, or refuses; says why.
+    """
+    given = _ticket(url, _token(token_file), {"control": False} if see_only else {})
+    return {**given, "url": urllib.parse.urljoin(url.rstrip("/") + "/", given["url"].lstrip("/"))}
 
 
 def _token(path: Path) -> str:
@@ -61,11 +71,6 @@ def _token(path: Path) -> str:
 
 
 def _ticket(url: str, token: str, wish: dict[str, Any]) -> dict[str, Any]:
-    """A ticket of the computerd at ``url``.
-
-    Raises:
-        SetupError: It can not be reached, or refuses; says why.
-    """
     if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
         raise SetupError(f"a browser can not open {url}: start computerd with --listen HOST:PORT")
     request = urllib.request.Request(

@@ -23,7 +23,7 @@ def batch_schema() -> Schema:
     """A batch's envelope."""
     return {
         "type": "object",
-        "description": "A batch: actions in order, stopped at the first failure; see docs/actions.md.",
+        "description": "A batch: actions in order, stopped at the first failure; see docs/reference/actions.md.",
         "properties": {
             "actions": {
                 "type": "array",
