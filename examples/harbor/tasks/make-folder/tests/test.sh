@@ -1,0 +1,5 @@
+#!/bin/bash
+# Writes the reward: 1 when the task is done, else 0.
+mkdir -p /logs/verifier
+if [ -d '/root/Reports 2026' ]; then reward=1; else reward=0; fi
+echo "$reward" >/logs/verifier/reward.txt

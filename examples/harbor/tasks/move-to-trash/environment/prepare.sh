@@ -1,0 +1,3 @@
+#!/bin/bash
+# What this task finds on its desktop.
+echo 'old' >/root/Documents/old.txt

@@ -1,0 +1,1 @@
+"""What acts on the desktop inside the sandbox: the hand, or the image's own tools."""

@@ -1,0 +1,68 @@
+"""Real trials, with no Docker: both ways in, both drivers, in the Harbor that is installed here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.harbor.scripted import DONE, SOLUTION
+from tests.harbor.trials import needs_sandbox, run_job
+
+pytestmark = [pytest.mark.slow, needs_sandbox]
+#: None of these is Harbor's to start: the task's own desktop has one Xvfb.
+BROUGHT = ("startxfce4", "xfce4-session", "x11vnc", "websockify", "chromium")
+
+
+@pytest.mark.parametrize(
+    ("way", "driver"), [("import", "hand"), ("import", "tools"), ("patch", "hand"), ("patch", "tools")]
+)
+def test_a_trial_is_won(tmp_path: Path, way: str, driver: str) -> None:
+    if way == "import":
+        job = run_job(tmp_path, "--ak", f"driver={driver}")
+    else:
+        job = run_job(tmp_path, patch={"DRIVER": driver, "SETTLE_SEC": "1"})
+    (trial,) = job.trials
+    assert (trial.reward, trial.error) == (1.0, None), job.output[-2000:]
+    assert job.pictures == [1, 2, 3, 4, 5, 6]
+    assert sum(line.startswith("Xvfb ") for line in trial.processes) == 1
+    for name in BROUGHT:
+        assert not any(name in line for line in trial.processes), name
+    facts = trial.metadata["deskhand"]
+    assert facts["driver"] == driver
+    assert facts["size"] == [1024, 768]
+    assert facts["blank"] is False
+    saved = sorted(file.name for file in (trial.place / "agent").glob("*.png"))
+    assert saved == ["screenshot_ep0.png", *(f"screenshot_ep{n}.png" for n in range(1, 6)), "screenshot_init.png"]
+
+
+def test_one_exec_a_step_with_the_hand(tmp_path: Path) -> None:
+    more = [{"type": "mouse_move", "x": n, "y": n} for n in range(100, 110)]
+    execs = []
+    for number, replies in enumerate((SOLUTION, [*more, *SOLUTION])):
+        place = tmp_path / str(number)
+        place.mkdir()
+        (trial,) = run_job(place, "--ak", "driver=hand", replies=replies).trials
+        assert trial.reward == 1.0
+        execs.append(trial.metadata["deskhand"]["execs"])
+    assert execs[1] - execs[0] == len(more)
+
+
+def test_four_at_once_and_a_bounded_history(tmp_path: Path) -> None:
+    job = run_job(tmp_path, "--n-attempts", "4", "--n-concurrent", "4", "--ak", "keep_screenshots=2")
+    assert [trial.reward for trial in job.trials] == [1.0] * 4, job.output[-2000:]
+    assert max(job.pictures) == 2
+    assert len(job.pictures) == 4 * 6
+
+
+def test_a_desktop_that_was_not_touched_scores_nothing(tmp_path: Path) -> None:
+    (trial,) = run_job(tmp_path, replies=[DONE, DONE]).trials
+    assert (trial.reward, trial.error) == (0.0, None)
+
+
+def test_a_bad_variable_stops_before_a_trial(tmp_path: Path) -> None:
+    job = run_job(tmp_path, patch={"SETTLE": "soon"})
+    assert job.code == 2
+    assert job.trials == []
+    assert job.output.strip().splitlines()[-1].startswith("deskhand.harbor: HARBOR_CUA_SETTLE='soon'")
+    assert "Traceback" not in job.output
