@@ -12,7 +12,8 @@ export DISPLAY=:1
 xsetroot -solid '#305080'
 echo "exec xterm -geometry 100x30+40+40 -e 'cat > /root/typed.txt'" > /root/begin.sh
 # A window that is mapped while openbox starts may never be shown: openbox itself starts the terminal when it is ready.
-exec openbox --startup "bash /root/begin.sh"
+openbox --startup "bash /root/begin.sh" &
+sleep infinity
 """
 TEXT = "desk hand"
 INSTRUCTION = f"Click into the terminal, type {TEXT!r}, press Return and then ctrl+d.\n"

@@ -29,7 +29,8 @@ Xvfb :1 -screen 0 @SIZE@x24 -noreset -nolisten tcp -auth /run/user/0/cookie &
 until [ -S /tmp/.X11-unix/X1 ]; do sleep 0.05; done
 export DISPLAY=:1 XAUTHORITY=/run/user/0/cookie
 echo "exec xterm -geometry 100x30+40+40 -e 'cat > /root/typed.txt'" > /root/begin.sh
-exec openbox --startup "bash /root/begin.sh"
+openbox --startup "bash /root/begin.sh" &
+sleep infinity
 """
 #: Nothing is painted for some seconds after the display answers.
 LATE = """#!/bin/bash
