@@ -12,11 +12,11 @@ import typer
 
 from deskhand.cli.desktop import DesktopSessionOption
 from deskhand.cli.desktop import _a_size as a_size
-from deskhand.cli.output import JsonOption, a_number, print_json
+from deskhand.cli.output import JsonOption, a_number, fail, print_json
 from deskhand.errors import BatchRefused, SetupError
 
 if TYPE_CHECKING:
-    from deskhand.fleet.host import Options
+    from deskhand.fleet.options import Options
 
 T = TypeVar("T")
 
@@ -51,9 +51,10 @@ def up(
 ) -> None:
     """Start a fleet; returns when its desktops are ready."""
     from deskhand.desktop import parse_size
-    from deskhand.fleet.host import Options
+    from deskhand.fleet.options import Options
 
     _check_name(name)
+    _check_ray(ray)
     options = Options(size=size, spares=spares, session=session, screen=parse_size(screen))
     with _progress(quiet=as_json) as progress:
         told = _up_on_ray(name, ray, options, timeout, progress) if ray is not None else None
@@ -71,6 +72,7 @@ def up(
 def status(name: NameOption = "default", ray: RayOption = None, as_json: JsonOption = False) -> None:
     """Tell how a fleet is: desktops, leases, what has failed."""
     _check_name(name)
+    _check_ray(ray)
     health = _run(lambda: _health(name, ray))
     if as_json:
         print_json(health)
@@ -88,6 +90,7 @@ def status(name: NameOption = "default", ray: RayOption = None, as_json: JsonOpt
 def down(name: NameOption = "default", ray: RayOption = None, as_json: JsonOption = False) -> None:
     """End a fleet: its leases, and every desktop."""
     _check_name(name)
+    _check_ray(ray)
     if ray is not None:
         from deskhand.fleet.ray.up import end_fleet
 
@@ -107,6 +110,15 @@ def _check_name(name: str) -> None:
         socket_of(name)
     except SetupError as error:
         raise BatchRefused(str(error)) from None
+
+
+def _check_ray(address: str | None) -> None:
+    """Ray is needed only where it is asked for."""
+    if address is not None:
+        try:
+            import deskhand.fleet.ray  # noqa: F401
+        except ImportError as error:
+            fail(str(error), 1)
 
 
 def _up_on_ray(

@@ -1,0 +1,17 @@
+"""A fleet on Ray: one host on each machine, and one manager that chooses among them.
+
+- ``host``     a host as an actor
+- ``manager``  the actor that leases are asked of
+- ``pool``     ``RayPool``
+- ``cluster``  names, connecting, and what Ray's errors mean here
+- ``up``       start a fleet on a cluster, and end it
+"""
+
+from deskhand.extras import needs
+
+with needs("The fleet on Ray", "fleet", "ray"):
+    import ray as _ray  # noqa: F401
+
+from .pool import RayPool
+
+__all__ = ["RayPool"]
