@@ -63,8 +63,7 @@ class RunningLauncher:
         source, tests = Path(deskhand.__file__).parent, Path(__file__).parents[1]
         nothing = shutil.ignore_patterns("__pycache__")
         shutil.copytree(source, directory / "src" / "deskhand", ignore=nothing)
-        (directory / "tests" / "fixtures").mkdir(parents=True)
-        shutil.copy(tests / "fixtures" / "x_window.py", directory / "tests" / "fixtures")
+        shutil.copytree(tests / "fixtures", directory / "tests" / "fixtures", ignore=nothing)
         self.process: subprocess.Popen[bytes] | None = None
 
     @property

@@ -7,6 +7,7 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -192,7 +193,7 @@ def services(tmp_path: Path) -> Services:
     account = Account(entry.pw_name, entry.pw_uid, entry.pw_gid, "/bin/sh", switch=False)
     token = tmp_path / "given"
     token.write_text("a-token-that-was-given\n")
-    serving = Serving("127.0.0.1:1", account, str(tmp_path / "l"), str(tmp_path / "c"), str(token))
+    serving = Serving("127.0.0.1:0", account, str(tmp_path / "l"), str(tmp_path / "c"), str(token))
     pids = iter(range(4_000_000, 5_000_000))
     return Services(serving, account, lambda *_: next(pids))
 
@@ -228,3 +229,46 @@ def test_one_that_keeps_ending_is_started_ever_later(services: Services, tmp_pat
     assert waits[0] <= 0.001
     assert [round(seconds, 1) for seconds in waits] == [0.0, 0.2, 0.5, 1.0, 2.0, 5.0, 5.0, 5.0]
     assert services.until_due(60.0) == 60.0
+
+
+def _listen(sock: socket.socket, host: str, port: int) -> None:
+    sock.bind((host, port))
+    sock.listen()
+
+
+def test_nobody_can_take_the_address_while_computerd_is_started_again(services: Services, tmp_path: Path) -> None:
+    (tmp_path / "Xauthority").touch()
+    services.prepare(":1", str(tmp_path / "Xauthority"), {})
+    assert services._listening is not None
+    address = services._listening.getsockname()
+    services.start("computerd")
+    pid = services.processes["computerd"][0]
+    assert pid is not None
+    services.ended({pid: 9})
+    for host in (address[0], "0.0.0.0"):
+        with socket.socket() as thief:
+            thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            with pytest.raises(OSError, match="in use"):
+                _listen(thief, host, address[1])
+
+
+def test_one_that_can_not_be_started_now_is_due_again(services: Services, tmp_path: Path) -> None:
+    (tmp_path / "Xauthority").touch()
+    services.prepare(":1", str(tmp_path / "Xauthority"), {})
+    services.start("launcher")
+    pid = services.processes["launcher"][0]
+    assert pid is not None
+    started = services._start
+
+    def too_many(*_: Any) -> int:
+        raise PartFailed("launcher", "it has as many processes as it may")
+
+    services._start = too_many
+    services.ended({pid: 9})
+    (line,) = services.start_the_due()
+    assert "as many processes as it may" in line
+    assert 0 < services.until_due(60.0) < 60.0
+    services._start = started
+    wait_for(services.start_the_due)
+    assert services.runs("launcher")

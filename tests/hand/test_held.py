@@ -115,6 +115,45 @@ class TestKilled:
         assert pressed(screen) == []
         assert entries(screen) == []
 
+    @pytest.mark.parametrize("session", [None, "mine"])
+    def test_beside_a_hand_that_lives_on(self, screen: XServer, session: str | None) -> None:
+        """As computerd and the MCP server do: their next batch finds the display as they left it."""
+        a = keycode(screen, LETTER_A)
+        code = (
+            "h = hand()\n"
+            "act(h, {'action': 'key_down', 'keys': 'ctrl+shift'}, {'action': 'mouse_down', 'x': 5, 'y': 5})\nforever()"
+        )
+        with Hand(screen.display, session=session) as hand:
+            assert act(hand, {"action": "key_down", "keys": "a"})["ok"]
+            with process(screen, code) as running:
+                assert "released" not in act(hand, {"action": "cursor_position"}), "it lives"
+                kill(running, screen)
+                assert len(pressed(screen)) == 4
+                answer = act(hand, {"action": "cursor_position"})
+                assert len(answer["released"]) == 3
+                assert pressed(screen) == [f"key {a}"], "our own stays down"
+                assert "released" not in act(hand, {"action": "cursor_position"}), "it is told once"
+        assert len(entries(screen)) == (0 if session is None else 1)
+
+    def test_the_keyboard_it_had_borrowed_from_is_put_right_beside_one_that_lives_on(self, screen: XServer) -> None:
+        def keyboard_map() -> list[tuple[int, ...]]:
+            with Connection.open(screen.display) as conn:
+                return core.get_keyboard_mapping(conn, 8, 248)
+
+        before = keyboard_map()
+        code = (
+            "h = hand()\n"
+            "from deskhand.hand.borrowing import KeyboardLoan\n"
+            "from deskhand.hand.keymap import Keymap\n"
+            "KeyboardLoan(h.display.conn, Keymap.read(h.display.conn)).lend([0x1006f22])\nforever()"
+        )
+        with Hand(screen.display) as hand, process(screen, code) as running:
+            act(hand, {"action": "cursor_position"})
+            assert keyboard_map() != before, "it lives"
+            kill(running, screen)
+            assert act(hand, {"action": "cursor_position"})["restored"]
+            assert keyboard_map() == before
+
     def test_in_the_middle_of_a_drag(self, screen: XServer) -> None:
         """A real one, killed while the server is still moving the pointer."""
         code = (
@@ -136,7 +175,7 @@ class TestKilled:
             kill(running, screen)
             with RawWindow(screen) as window:
                 with Hand(screen.display) as hand:
-                    assert hand.display.ledger.released_at_start == []
+                    assert hand.display.ledger.released_of_others == []
                 assert window.all("up") == []
         assert entries(screen) == []
 
@@ -356,7 +395,7 @@ def test_an_owner_that_only_looks_alive_is_dead(screen: XServer) -> None:
             conn.sync()
         write(screen, json.dumps({**OWNERLESS, "owner": window.id, "code": a, "nonce": "1.2"}))
         with Hand(screen.display) as hand:
-            assert hand.display.ledger.released_at_start == [("key", a)]
+            assert hand.display.ledger.released_of_others == [("key", a)]
     assert pressed(screen) == []
 
 

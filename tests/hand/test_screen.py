@@ -148,7 +148,7 @@ def test_when_there_is_no_shared_memory(missing: str, monkeypatch: pytest.Monkey
     options = ("-extension", "MIT-SHM") if missing == "no MIT-SHM" else ()
     with xvfb_with(*options) as name, Connection.open(name) as connection:
         if missing == "memfd fails":
-            monkeypatch.setattr(os, "memfd_create", lambda _name: (_ for _ in ()).throw(OSError(1, "not allowed")))
+            monkeypatch.setattr(os, "memfd_create", lambda *_: (_ for _ in ()).throw(OSError(1, "not allowed")))
         elif missing == "no memfd":
             monkeypatch.delattr(os, "memfd_create")
         elif missing == "attach refused":

@@ -34,6 +34,7 @@ from deskhand.computerd.logs import Logged
 from deskhand.computerd.mcp_late import LateMcp
 from deskhand.computerd.metrics import CONTENT_TYPE, Metrics
 from deskhand.computerd.problems import Problem, problem_of
+from deskhand.computerd.refusals import SlowRefusals
 from deskhand.computerd.routing import add_routes
 from deskhand.computerd.served import ServedDesktop, Told
 from deskhand.errors import BatchRefused, DeskhandError
@@ -98,8 +99,12 @@ class Computerd:
 
     async def get_metrics(self, request: Request) -> Response:
         last = self.health.last
+        display_up = last is not None and last["display"] == "ok"
         gauges = {
-            "deskhand_display_up": ("Whether the display answered the last probe.", float(bool(last and last["ok"]))),
+            "deskhand_display_up": (
+                "Whether the display answered the last probe.",
+                float(display_up),
+            ),
             "deskhand_lease_held": ("Whether a session has the desktop.", float(self.served.leases.holder is not None)),
             "deskhand_batches_waiting": ("Batches that run or wait for their turn.", float(self.served.waiting)),
             "deskhand_answers_repeated_total": ("Answered from memory.", float(self.acting.answers.repeated)),
@@ -168,7 +173,7 @@ def create_app(
     app = routes(computerd)
     ticket = extend(app, computerd) if extend is not None else (lambda scope: False)
     guarded = Guard(WholeBodies(app), access.token, access.hosts, access.origins, ticket)
-    return Logged(guarded, computerd.metrics)
+    return Logged(SlowRefusals(guarded), computerd.metrics)
 
 
 def routes(computerd: Computerd) -> FastAPI:

@@ -19,6 +19,8 @@ from deskhand.computerd.problems import Problem
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 #: Needs no token; tells nothing that is secret.
 OPEN = frozenset({"/health"})
+#: In the scope of a request until it has shown the token: its connection is the first to be closed when places lack.
+STRANGER = "deskhand.stranger"
 
 
 def digest(token: str | bytes) -> bytes:
@@ -56,6 +58,7 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
+        scope[STRANGER] = True
         try:
             self._check(scope)
         except Problem as problem:
@@ -72,13 +75,20 @@ class Guard:
         host = self._check_host(scope)
         self._check_origin(scope, host)
         if scope["type"] == "http":
+            _check_framing(scope)
             _check_body_type(scope)
-        if scope["path"] not in OPEN and not self._knows_token(scope) and not self._ticket(scope):
+        if self._knows_token(scope):
+            del scope[STRANGER]
+            return
+        if scope["path"] not in OPEN and not self._ticket(scope):
             raise Problem(
                 "unauthorized",
                 "the bearer token is missing or wrong: send 'Authorization: Bearer TOKEN'",
                 {"WWW-Authenticate": 'Bearer realm="deskhand"'},
             )
+        if scope["type"] == "http" and _has_body(scope):
+            # It would be read into memory, and waited for.
+            raise Problem("malformed", "without the token there is no body: leave it out", {"Connection": "close"})
 
     def _check_host(self, scope: Scope) -> str:
         given = values(scope, b"host")
@@ -125,11 +135,24 @@ def _host_name(host: str) -> str:
         return ""
 
 
+def _has_body(scope: Scope) -> bool:
+    lengths = values(scope, b"content-length")
+    return bool(values(scope, b"transfer-encoding")) or any(length.strip("0") for length in lengths)
+
+
+def _check_framing(scope: Scope) -> None:
+    """A body whose end another server, before this one, may see elsewhere (RFC 9112, section 6.3)."""
+    if values(scope, b"transfer-encoding") and (values(scope, b"content-length") or scope["http_version"] == "1.0"):
+        raise Problem(
+            "malformed",
+            "Transfer-Encoding goes with HTTP/1.1 and without Content-Length: send one of the two",
+            {"Connection": "close"},
+        )
+
+
 def _check_body_type(scope: Scope) -> None:
     given = values(scope, b"content-type")
-    lengths = values(scope, b"content-length")
-    has_body = bool(values(scope, b"transfer-encoding")) or any(length.strip("0") for length in lengths)
-    if not given and not has_body:
+    if not given and not _has_body(scope):
         return
     kind, _, rest = (given[0] if len(given) == 1 else "").partition(";")
     charset = rest.strip().casefold()

@@ -1,8 +1,8 @@
 """Connections that can not be held for nothing: uvicorn's HTTP/1.1 protocol with a deadline for what a client does.
 
 A request's head has ten seconds from its first byte, or from the connection's beginning; bodies have the deadline of
-``bodies``; a client that does not read its answer is cut off. When all places are taken, the connection that has been
-idle or half-open longest gives its own up.
+``bodies``; a client that does not read its answer is cut off. When all places are taken, the oldest connection that is
+idle, half-open, or without the token gives its own up.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import asyncio
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from deskhand.computerd.auth import STRANGER
 from deskhand.computerd.problems import MEDIA_TYPE, Problem
+from deskhand.computerd.refusals import REFUSALS
 
 #: Seconds for the head of a request, and for a client to take up what is written to it.
 HEAD_PATIENCE, WRITE_PATIENCE = 10.0, 30.0
@@ -34,7 +36,7 @@ class DeadlineProtocol(H11Protocol):
         super().connection_made(transport)
         self._open[self] = None
         if len(self._open) > MOST:
-            waiting = next((one for one in self._open if one._is_waiting()), self)
+            waiting = next((one for one in self._open if one._is_waiting() or one._is_a_stranger()), self)
             del self._open[waiting]  # now: many more may come before it is closed
             waiting._cut()
         self._watch_head()
@@ -68,6 +70,16 @@ class DeadlineProtocol(H11Protocol):
             self._write = None
 
     def send_400_response(self, msg: str) -> None:
+        self.flow.pause_reading()  # what follows can not be understood either
+        wait = REFUSALS.wait()
+        if wait:
+            self.loop.call_later(wait, self._answer_malformed)
+        else:
+            self._answer_malformed()
+
+    def _answer_malformed(self) -> None:
+        if self.transport.is_closing():
+            return
         detail = "this is no HTTP/1.1 request that can be read: see RFC 9112"
         response = Problem("malformed", detail).response()
         try:
@@ -85,6 +97,9 @@ class DeadlineProtocol(H11Protocol):
     def _is_waiting(self) -> bool:
         """Whether nothing is done for this client at the moment."""
         return self.cycle is None or self.cycle.response_complete
+
+    def _is_a_stranger(self) -> bool:
+        return self.cycle is not None and STRANGER in self.cycle.scope
 
     def _watch_head(self) -> None:
         """A request that has begun must come to the end of its head; between two, uvicorn's own keep-alive counts."""

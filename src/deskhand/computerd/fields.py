@@ -96,7 +96,7 @@ def count(value: Any) -> int | None:
     if (
         isinstance(value, bool)
         or not isinstance(value, (int, float))
-        or value != int(value)
+        or (isinstance(value, float) and not value.is_integer())
         or not 0 <= value <= 1 << 53
     ):
         raise ValueError("must be a whole number, 0 or more, or null")

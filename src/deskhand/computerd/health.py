@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from deskhand.errors import DeskhandError, DisplayLost
+from deskhand.errors import DeskhandError, DisplayLost, DisplayTimeout
 from deskhand.hand import pixels, state
 from deskhand.hand.screen import Screen
 from deskhand.hand.x11 import Connection
@@ -84,17 +84,21 @@ class Health:
         return found
 
     def _display(self) -> None:
+        # All that is asked has one deadline: a server that hangs is told of within the second, too.
+        deadline = time.monotonic() + PATIENCE
         if self._conn is None or self._conn.closed:
-            self._connect()
-        assert self._conn is not None
+            self._connect(deadline)
         try:
-            answer = self._conn.call(_GET_SCREEN_SAVER, 0)
+            answer = self._answer(deadline)
+        except DisplayTimeout:
+            raise
         except DisplayLost:
             # It may have been another server's: what is there now decides.
-            self._connect()
-            answer = self._conn.call(_GET_SCREEN_SAVER, 0)
+            self._connect(deadline)
+            answer = self._answer(deadline)
         (self._saver,) = struct.unpack_from("=H", answer, 8)
         if self._waits:
+            assert self._conn is not None
             screen = Screen(self._conn)
             try:
                 if pixels.is_blank(screen.capture().rgb()):
@@ -103,7 +107,15 @@ class Health:
                 screen.close()
             self._waits = False
 
-    def _connect(self) -> None:
+    def _answer(self, deadline: float) -> bytes:
+        assert self._conn is not None
+        self._conn.timeout = _left(deadline)
+        try:
+            return self._conn.call(_GET_SCREEN_SAVER, 0)
+        finally:
+            self._conn.timeout = PATIENCE
+
+    def _connect(self, deadline: float) -> None:
         now = time.monotonic()
         if now < self._again:
             raise DisplayLost(self._why)
@@ -112,7 +124,7 @@ class Health:
             desktop = state.find_desktop(display)
             xauthority = str(desktop["xauthority"]) if desktop is not None else None
         try:
-            self._conn = Connection.open(display, xauthority, PATIENCE)
+            self._conn = Connection.open(display, xauthority, _left(deadline))
         except DeskhandError as error:
             self._why = str(error)
             self._again = now + self._pause
@@ -130,6 +142,10 @@ class Health:
                 raise DisplayLost(
                     f"the launcher does not answer at its socket ({error.strerror or error}): see whether it runs"
                 ) from None
+
+
+def _left(deadline: float) -> float:
+    return round(max(0.05, deadline - time.monotonic()), 2)
 
 
 def _problem_with(ask: Callable[[], None]) -> str:

@@ -1,13 +1,15 @@
 """Answers kept in memory by their ``Idempotency-Key``: a request that comes again is answered, and never done again.
 
 Source: The Idempotency-Key HTTP Header Field (IETF draft). Answers are kept for ten minutes, in a bounded number of
-bytes; of one that was dropped it is still known that its request was carried out, and that is then the answer.
+bytes; of one that was dropped it is still known that its request was carried out, and that is then the answer. What was
+refused before anything was sent is not kept: it may come again, when it is its turn or the display is back.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -80,7 +82,7 @@ class Answers:
         self._kept.pop(key, None)
 
     def _is_done(self, key: str, kept: _Kept, task: asyncio.Task[Response]) -> None:
-        if task.cancelled() or task.exception() is not None:
+        if task.cancelled() or task.exception() is not None or _came_to_nothing(task.result()):
             self.forget(key)
             return
         kept.done, kept.size = time.monotonic(), len(task.result().body)
@@ -104,3 +106,8 @@ class Answers:
                 kept.answer, kept.size = None, 0
                 return True
         return False
+
+
+def _came_to_nothing(response: Response) -> bool:
+    """Whether it is a problem that says so."""
+    return response.status_code >= 400 and json.loads(bytes(response.body)).get("sent") == "none"

@@ -16,7 +16,7 @@ from deskhand.computerd.auth import digest
 from deskhand.computerd.problems import Problem
 from deskhand.errors import DeskhandError, DesktopInUse
 
-#: Leases that are known at once, held or waited for.
+#: Leases that are known at once. Those that are over give their place up, and not those that are waited for.
 _MOST = 32
 #: Seconds for which a lease whose time is over can still be taken up again with its token.
 _REMEMBERED = 3600.0
@@ -57,7 +57,7 @@ class Leases:
             Problem: Too many wait for it already.
         """
         await self._forget_old()
-        if len(self._known) >= _MOST:
+        if len(self._known) >= _MOST and not await self._drop_one():
             raise Problem("busy", "too many sessions wait for this desktop: try again later", {"Retry-After": "5"})
         token = secrets.token_urlsafe(24)
         held = Held(holder, DisplayLease(*self._place, holder), known_until=time.monotonic() + wait + _REMEMBERED)
@@ -140,3 +140,13 @@ class Leases:
             if held.known_until < now:
                 del self._known[key]
                 await held.lease.release()
+
+    async def _drop_one(self) -> bool:
+        """Forget the lease that has been over longest; false when all are held or waited for."""
+        now = time.monotonic()
+        over = [(held.known_until, key) for key, held in self._known.items() if held.taken and held.until <= now]
+        if not over:
+            return False
+        held = self._known.pop(min(over)[1])
+        await held.lease.release()
+        return True

@@ -11,6 +11,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deskhand.computerd.metrics import Metrics
+from deskhand.computerd.problems import KIND
 
 _LOG = logging.getLogger("deskhand.computerd")
 
@@ -81,8 +82,16 @@ class Logged:
             # Probes come every second, and say nothing while all is well.
             level = logging.DEBUG if route == "/health" and status == 200 else logging.INFO
             client = (scope.get("client") or ("",))[0]
-            facts = {"method": method, "route": route, "status": status or 499, "ms": round(seconds * 1000, 1)}
-            say("request", level, **facts, client=client, **scope.get("deskhand.facts", {}))
+            facts: dict[str, Any] = {
+                "method": method,
+                "route": route,
+                "status": status or 499,
+                "ms": round(seconds * 1000, 1),
+            }
+            if KIND in scope:
+                facts["problem"] = scope[KIND]
+                self._metrics.count("deskhand_problems_total", kind=scope[KIND])
+            say("request", level, **facts, client=client)
 
 
 #: What may stand in the log and in the metrics of a path and a method: both are the client's to choose.

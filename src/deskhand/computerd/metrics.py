@@ -46,7 +46,9 @@ class Metrics:
         lines: list[str] = []
         for name, help_text in _HELP.items():
             _head(lines, name, help_text, "counter")
-            lines += [f"{name}{_braces(labels)} {value:g}" for labels, value in sorted(self._counts[name].items())]
+            lines += [
+                f"{name}{_braces(labels)} {_number(value)}" for labels, value in sorted(self._counts[name].items())
+            ]
         name = "deskhand_request_seconds"
         _head(lines, name, "Seconds until a request was answered.", "histogram")
         for labels, buckets in sorted(self._buckets.items()):
@@ -56,7 +58,7 @@ class Metrics:
             lines.append(f"{name}_count{_braces(labels)} {buckets[-1]}")
         for gauge, (help_text, value) in {**gauges, **self._process()}.items():
             _head(lines, gauge, help_text, "counter" if gauge.endswith("_total") else "gauge")
-            lines.append(f"{gauge} {value:g}")
+            lines.append(f"{gauge} {_number(value)}")
         return "\n".join(lines) + "\n"
 
     def _process(self) -> dict[str, tuple[str, float]]:
@@ -81,6 +83,11 @@ _HELP = {
 
 def _head(lines: list[str], name: str, help_text: str, kind: str) -> None:
     lines += [f"# HELP {name} {help_text}", f"# TYPE {name} {kind}"]
+
+
+def _number(value: float) -> str:
+    """All of its digits: a counter that is rounded stands still."""
+    return str(int(value)) if value == int(value) else repr(value)
 
 
 def _braces(labels: Labels) -> str:

@@ -27,6 +27,11 @@ def problems(*statuses: int) -> Schema:
     return answers
 
 
+def any_header(name: str) -> Schema:
+    """A header that a request may have, and of which any value will do: one that says nothing counts for none."""
+    return {**header(name), "schema": _STRING}
+
+
 def header(name: str, longest: int = 200) -> Schema:
     """A header that a request may have."""
     return {

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from deskhand.backends.answers import KINDS
 from deskhand.errors import (
@@ -26,6 +27,8 @@ from deskhand.errors import (
 from deskhand.hand.answering import error_reply
 
 MEDIA_TYPE = "application/problem+json"
+#: Where a scope tells which kind of problem its request came to.
+KIND = "deskhand.problem"
 
 
 class Meaning(NamedTuple):
@@ -63,6 +66,16 @@ MEANINGS: dict[str, Meaning] = {
     "busy": Meaning(503, "Too many requests wait already"),
     "malformed": Meaning(400, "The request is malformed"),
 }
+
+
+class ProblemResponse(Response):
+    """A response that tells the log and the counters which kind of problem it is, in the scope of its request."""
+
+    kind = ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[KIND] = self.kind
+        await super().__call__(scope, receive, send)
 
 
 class Problem(Exception):
@@ -122,9 +135,11 @@ def respond(answer: dict[str, Any], headers: Mapping[str, str] | None = None) ->
         "detail": answer.pop("error"),
         **answer,
     }
-    return Response(
+    response = ProblemResponse(
         json.dumps(body, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace"),
         meaning.status,
         headers=dict(headers or {}),
         media_type=MEDIA_TYPE,
     )
+    response.kind = kind
+    return response

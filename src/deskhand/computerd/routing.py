@@ -92,7 +92,7 @@ def add_routes(app: FastAPI, computerd: Computerd) -> None:
                 openapi.query("max_edge", "its long edge", {"type": "integer", "minimum": 16, "maximum": 16384}),
                 openapi.query("region", "x0,y0,x1,y1 in pixels of the screen", {"type": "string", "pattern": _REGION}),
                 session,
-                openapi.header("if-none-match"),
+                openapi.any_header("if-none-match"),
             ],
         },
         {

@@ -23,6 +23,7 @@ from deskhand.computerd.notify import Notifier
 from deskhand.computerd.recording import Recording
 from deskhand.computerd.secret import keep_memory_private
 from deskhand.computerd.served import ServedDesktop
+from deskhand.desktop.address import tcp_socket
 from deskhand.errors import SetupError
 from deskhand.extras import needs
 from deskhand.hand.launcher import Launcher, NoLauncher
@@ -38,7 +39,7 @@ _PARTING = 5
 
 @dataclass(frozen=True)
 class Settings:
-    """How to serve. ``token`` is its digest; ``listen`` is HOST:PORT (port 0: any) or ``unix:PATH``."""
+    """How to serve. ``token`` is its digest; ``listen`` is HOST:PORT (port 0: any), ``unix:PATH`` or ``fd:NUMBER``."""
 
     display: str | None
     xauthority: str | None
@@ -142,6 +143,9 @@ class _Server(uvicorn.Server):
 def listening(listen: str) -> Iterator[socket.socket]:
     """A listening socket at HOST:PORT or ``unix:PATH``; the path is for its owner alone, and removed at the end.
 
+    ``fd:NUMBER`` is one that was listened on before us and is kept by who started us: while we are started again
+    nobody else on this machine can take the address, and with it the tokens that clients send there.
+
     Raises:
         SetupError: It can not be had.
     """
@@ -150,20 +154,22 @@ def listening(listen: str) -> Iterator[socket.socket]:
         with _unix_socket(path) as sock:
             yield sock
         return
-    host, _, port = listen.rpartition(":")
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        # By its protocol's name: asyncio turns Nagle's algorithm off only then, which costs 40 ms an answer.
-        sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        with sock:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind((host.strip("[]"), int(port)))
-            sock.listen(512)
-            sock.setblocking(False)
-            yield sock
+        sock = _given(listen) if listen.startswith("fd:") else tcp_socket(listen)
     except (OSError, ValueError, OverflowError) as error:
         why = getattr(error, "strerror", None) or error
         raise SetupError(f"{listen} can not be listened on ({why}): give --listen HOST:PORT or unix:PATH") from None
+    with sock:
+        yield sock
+
+
+def _given(listen: str) -> socket.socket:
+    sock = socket.socket(fileno=int(listen.removeprefix("fd:")))
+    sock.set_inheritable(False)
+    if not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        raise ValueError("it is no socket that is listened on")
+    sock.setblocking(False)
+    return sock
 
 
 def address_of(sock: socket.socket) -> str:

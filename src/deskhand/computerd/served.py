@@ -11,6 +11,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -105,6 +106,8 @@ class ServedDesktop:
         acts, looks = make_launcher(), make_launcher()
         self.has_launcher = not isinstance(acts, NoLauncher)
         self._launcher = looks
+        self._listing = ThreadPoolExecutor(1, thread_name_prefix="deskhand-listing")
+        self._listed: Future[dict[str, Any]] | None = None
         self._acting = LocalDisplay(display, xauthority, launcher=acts)
         self._looking = LocalDisplay(display, xauthority, launcher=looks)
         self.place = (display, xauthority)
@@ -288,8 +291,12 @@ class ServedDesktop:
         Raises:
             Unsupported: There is no launcher.
         """
-        launcher = self._launcher
-        return await self._looking.with_hand(_listing if launcher is None else lambda hand: launcher.listing())
+        if self._launcher is None:
+            return await self._looking.with_hand(_listing)
+        # In a thread of its own, as pictures and windows wait for no launcher; who asks at once shares one look.
+        if self._listed is None or self._listed.done():
+            self._listed = self._listing.submit(self._launcher.listing)
+        return await asyncio.shield(asyncio.wrap_future(self._listed))
 
     async def screenshot(self, region: Region | None, wish: PictureWish, session: str) -> Picture:
         """A picture of now; it becomes the newest of ``session``."""
@@ -326,6 +333,7 @@ class ServedDesktop:
                 await self._reaching
         if self._releasing is not None:
             self._releasing.cancel()
+        self._listing.shutdown(wait=False, cancel_futures=True)
         await self.leases.aclose()
         await self._acting.aclose()
         await self._looking.aclose()

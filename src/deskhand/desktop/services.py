@@ -19,6 +19,7 @@ from typing import Any
 
 from ..hand.state import MARK, process_start_time
 from .account import Account
+from .address import tcp_socket
 from .parts import PartFailed
 
 LAUNCHER, COMPUTERD = "launcher", "computerd"
@@ -29,7 +30,7 @@ _WELL = 10.0
 #: Fewer characters than this could be guessed.
 _LEAST_TOKEN = 16
 
-Start = Callable[[str, list[str], Account, Mapping[str, str]], int]
+Start = Callable[[str, list[str], Account, Mapping[str, str], tuple[int, ...]], int]
 #: Waits until a condition holds, looked at whenever a descriptor can be read, or for some seconds.
 Wait = Callable[[Callable[[], bool], tuple[int, ...], float], bool]
 
@@ -76,7 +77,10 @@ class Serving:
 class Services:
     """The two of one desktop: started, watched, started again.
 
-    ``start`` starts a program as an account with an environment, and gives its pid.
+    ``start`` starts a program as an account, with an environment and descriptors of ours, and gives its pid.
+
+    The socket that computerd serves is kept here: a port that is free while computerd is started again could be taken
+    by an application, which clients would then send the token to.
     """
 
     def __init__(self, serving: Serving, account: Account, start: Start) -> None:
@@ -90,14 +94,16 @@ class Services:
         self._failures: dict[str, int] = {}
         self._due: dict[str, float] = {}
         self._notices: socket.socket | None = None
+        self._listening: socket.socket | None = None
         self.processes: dict[str, list[int | None]] = {}
         self.is_ready = False
 
     def prepare(self, display: str, xauthority: str, environment: Mapping[str, str]) -> None:
-        """Make the directories, the token file and computerd's copy of the cookie.
+        """Make the directories, the token file, computerd's copy of the cookie, and its socket.
 
         Raises:
-            PartFailed: The token that was given can not be read, is too short, or can be read by applications.
+            PartFailed: The token that was given can not be read, is too short, or can be read by applications; or the
+                address can not be listened at.
         """
         serving, owner = self.serving, self.serving.account
         self._display, self._desktop = display, dict(environment)
@@ -115,6 +121,11 @@ class Services:
             os.chown(serving.launcher_directory, self._account.uid, owner.gid)
         # Whoever may connect is the launcher's to say, by the peer's credentials; here it is who may reach the socket.
         os.chmod(serving.launcher_directory, 0o750)
+        try:
+            self._listening = tcp_socket(serving.listen)
+        except (OSError, ValueError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise PartFailed(COMPUTERD, f"{serving.listen} can not be listened at: {why}") from None
 
     def bring_up(self, wait: Wait, left: Callable[[], float]) -> None:
         """Start the launcher, then computerd, each proved, while ``left()`` seconds are left.
@@ -141,20 +152,23 @@ class Services:
     def start(self, name: str) -> None:
         """Start one of the two, for the first time or again."""
         serving = self.serving
+        given: tuple[int, ...] = ()
         self._due.pop(name, None)
         self._started[name] = time.monotonic()
         if name == LAUNCHER:
             command = ["launcher", "--socket", serving.socket, "--serve-uid", str(serving.account.uid)]
             account, environment = self._account, dict(self._desktop)
         else:
-            command = ["serve", "--listen", serving.listen, "--token-file", serving.token_file]
+            assert self._listening is not None
+            given = (self._listening.fileno(),)
+            command = ["serve", "--listen", f"fd:{given[0]}", "--token-file", serving.token_file]
             command += ["--xauthority", self._path("Xauthority"), "--launcher", serving.socket, *serving.arguments]
             account, environment = serving.account, self._service_environment()
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         if serving.python_path:
             environment["PYTHONPATH"] = serving.python_path
         command = [serving.python, "-P", "-m", "deskhand", *command, "--display", self._display]
-        pid = self._start(name, command, account, environment)
+        pid = self._start(name, command, account, environment, given)
         self._pids[pid] = name
         self.processes[name] = [pid, process_start_time(pid)]
 
@@ -164,21 +178,31 @@ class Services:
         for pid in set(statuses) & set(self._pids):
             name = self._pids.pop(pid)
             lived = time.monotonic() - self._started[name]
-            failures = self._failures[name] = 0 if lived > _WELL else self._failures.get(name, -1) + 1
-            delay = _DELAYS[min(failures, len(_DELAYS) - 1)]
-            self._due[name] = time.monotonic() + delay
+            delay = self._is_due(name, lived)
             code = os.waitstatus_to_exitcode(statuses[pid])
             how = f"ended with exit status {code}" if code >= 0 else f"was ended by signal {-code}"
             when = f"in {delay:g} s" if delay else "now"
             lines.append(f"{name} {how}, after {lived:.1f} s; it is started again {when}")
         return lines
 
-    def start_the_due(self) -> bool:
-        """Start again what is due; gives whether anything was."""
-        due = [name for name, then in self._due.items() if then <= time.monotonic()]
-        for name in due:
-            self.start(name)
-        return bool(due)
+    def start_the_due(self) -> list[str]:
+        """Start again what is due; gives a line for each, and one that can not be started now is due again."""
+        lines = []
+        for name in [name for name, then in self._due.items() if then <= time.monotonic()]:
+            try:
+                self.start(name)
+                lines.append(f"{name} was started again")
+            except (PartFailed, OSError) as error:  # such as an account with as many processes as it may have
+                why = error.why if isinstance(error, PartFailed) else error.strerror
+                lines.append(f"{name} is not started again ({why}); tried again in {self._is_due(name, 0.0):g} s")
+        return lines
+
+    def _is_due(self, name: str, lived: float) -> float:
+        """One that lived for so many seconds is to be started again; gives in how many."""
+        failures = self._failures[name] = 0 if lived > _WELL else self._failures.get(name, -1) + 1
+        delay = _DELAYS[min(failures, len(_DELAYS) - 1)]
+        self._due[name] = time.monotonic() + delay
+        return delay
 
     def until_due(self, most: float) -> float:
         """Seconds until something is due, at most ``most``."""

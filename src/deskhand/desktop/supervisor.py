@@ -8,6 +8,7 @@ orphan of the desktop becomes its child and is reaped.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -117,8 +118,10 @@ class Supervisor:
                 self._set_state("ready")
             self._report({"ready": self._state["state_file"]})
             self._keep()
-        except PartFailed as failure:
-            print(f"the desktop ends: {failure}", file=sys.stderr, flush=True)
+        except (PartFailed, OSError) as error:
+            failure = error if isinstance(error, PartFailed) else PartFailed("supervisor", error.strerror or str(error))
+            with contextlib.suppress(OSError):
+                print(f"the desktop ends: {failure}", file=sys.stderr, flush=True)
             tail = self._tail(failure.part)
             if self._ready:
                 # Its files stay for whoever wants to know why, until `down` or the next start.
@@ -216,10 +219,12 @@ class Supervisor:
 
     # ---- serving it
 
-    def _start_service(self, name: str, command: list[str], account: Account, environment: Mapping[str, str]) -> int:
+    def _start_service(
+        self, name: str, command: list[str], account: Account, environment: Mapping[str, str], given: tuple[int, ...]
+    ) -> int:
         log = os.dup(sys.stderr.fileno()) if self._console else self._open_log(name)
         try:
-            child = start_part(name, command, account, environment, "/", log, confined=self._confined)
+            child = start_part(name, command, account, environment, "/", log, given, self._confined)
         finally:
             os.close(log)
         self._children.append(child)
@@ -230,11 +235,16 @@ class Supervisor:
         lines = services.ended(ended)
         if not self._ready or self._stopping:
             return  # `bring_up` tells; and one that was asked to end is not started again
-        for line in lines:
-            print(line, file=sys.stderr, flush=True)
-        if services.start_the_due():
+        started = services.start_the_due()
+        if started:
             self._state["processes"].update(services.processes)
-            self._set_state("ready")
+            try:
+                self._set_state("ready")
+            except OSError as error:  # a full disk is no reason to end the desktop
+                started.append(f"the state file can not be written: {error.strerror}")
+        for line in (*lines, *started):
+            with contextlib.suppress(OSError):
+                print(line, file=sys.stderr, flush=True)
 
     # ---- starting a part
 
@@ -395,7 +405,8 @@ class Supervisor:
         """
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
         if self._state["display"]:
-            self._set_state("stopping", reason)
+            with contextlib.suppress(OSError):  # whatever can not be written, the processes are ended
+                self._set_state("stopping", reason)
         mark, own = self._state["id"], self._state["processes"]
         roots = [(pid, start_time) for pid, start_time in own.values() if start_time is not None]
         last = [own[part][0] for part in ("X server", "session bus") if part in own]
@@ -403,7 +414,8 @@ class Supervisor:
         then = processes.end_processes(mark, roots, polite=_POLITE, reaping=True)
         remains.remove_sockets_and_memory(self._state, ended.pids | then.pids)
         if reason:
-            self._set_state("dead", reason)
+            with contextlib.suppress(OSError):
+                self._set_state("dead", reason)
         else:
             remains.remove_files(self._state)
 

@@ -64,6 +64,7 @@ class _Running:
         if looking and self._wish is None:
             self._wish = PictureWish()
         verdict, failed = NOT_WAITED, ""
+        display.put_right()
         try:
             if not acting or batch.settle.mode == "none":
                 self._run_steps(None)
@@ -143,7 +144,7 @@ class _Running:
             "settle_ms": round(verdict.waited * 1000),
             "moving": verdict.moving,
         }
-        released = self._display.ledger.take_released_at_start() + self._released
+        released = self._display.ledger.take_released_of_others() + self._released
         if released:
             answer["released"] = released
         restored, self._display.restored = self._display.restored, []

@@ -45,7 +45,7 @@ class Display:
         try:
             self.screen = Screen(self.conn)
             self.ledger = Ledger(self.conn, session)
-            #: What processes that are gone had changed on the keyboard, and is now as it was: told in the first answer.
+            #: What processes that are gone had changed on the keyboard, and is now as it was: told in the next answer.
             self.restored: List[str] = _restore_borrowed(self.conn)
             self.pings = Pings(self.conn)
             self._keyboard: Optional[Keyboard] = None
@@ -81,6 +81,11 @@ class Display:
     @property
     def lost(self) -> bool:
         return self.conn.closed
+
+    def put_right(self) -> None:
+        """As at the start: what processes of ours left on the display that have died since."""
+        self.ledger.put_right()
+        self.restored += _restore_borrowed(self.conn)
 
     def close(self, keep: bool = True) -> None:
         """End the connection. What ``key_down`` holds stays for the named session when ``keep``, else is released."""

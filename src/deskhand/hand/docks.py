@@ -6,6 +6,7 @@ from typing import List
 
 from .errors import RequestFailed
 from .screen_watch import Rect
+from .windows import MOST_WINDOWS
 from .x11 import Connection, core
 
 #: A panel that is hidden already is a strip at most this thick. Pixels.
@@ -14,7 +15,7 @@ HIDDEN = 8
 
 def hiding_docks(conn: Connection) -> List[Rect]:
     """Where docks are shown now that reserve no space on the screen, [x, y, width, height]: those that may hide."""
-    clients = core.get_property(conn, conn.root, conn.atom("_NET_CLIENT_LIST")).cardinals()
+    clients = core.get_property(conn, conn.root, conn.atom("_NET_CLIENT_LIST")).cardinals()[:MOST_WINDOWS]
     kind, strut, partial, dock = conn.atoms(
         ["_NET_WM_WINDOW_TYPE", "_NET_WM_STRUT", "_NET_WM_STRUT_PARTIAL", "_NET_WM_WINDOW_TYPE_DOCK"]
     )

@@ -36,7 +36,7 @@ class Ledger:
         self._start = process_start_time(os.getpid())
         self._mine: List[Tuple[str, int]] = []
         #: What was found pressed by processes that are gone, and released: ``[("key", 38), ...]``.
-        self.released_at_start: List[Tuple[str, int]] = []
+        self.released_of_others: List[Tuple[str, int]] = []
         self._take_over()
 
     @property
@@ -44,9 +44,9 @@ class Ledger:
         """What is down by our doing, in the order of the presses."""
         return list(self._mine)
 
-    def take_released_at_start(self) -> List[str]:
-        """What ``released_at_start`` holds, in words, once: the first answer of a process tells it."""
-        found, self.released_at_start = self.released_at_start, []
+    def take_released_of_others(self) -> List[str]:
+        """What ``released_of_others`` holds, in words, once: the next answer tells it."""
+        found, self.released_of_others = self.released_of_others, []
         return [f"{kind} {code}" for kind, code in found]
 
     def hold(self, kind: str, code: int) -> None:
@@ -91,6 +91,11 @@ class Ledger:
         """Release everything we hold."""
         return self.release(self.held)
 
+    def put_right(self) -> None:
+        """Release what processes left that have died since. One round trip when nobody else holds anything."""
+        if any(not self._lines.is_ours(line) for line in self._lines.read()):
+            self._take_over()
+
     def leave(self, keep: bool = True) -> None:
         """The process ends cleanly: a named session keeps what it holds for a minute, everything else is released."""
         if self._conn.closed:
@@ -117,13 +122,14 @@ class Ledger:
                 elif not 0 <= entry["until"] - _now() <= KEEP_SECONDS:
                     dead.append(entry)
                 elif self.session and entry.get("session") == self.session:
-                    self._mine.append((entry["kind"], entry["code"]))
+                    if (entry["kind"], entry["code"]) not in self._mine:
+                        self._mine.append((entry["kind"], entry["code"]))
                 else:
                     alive.append(entry)
             if dead or self._mine:
                 others = {(e["kind"], e["code"]) for e in alive} | set(self._mine)
                 orphans = [(e["kind"], e["code"]) for e in reversed(dead)]
-                self.released_at_start = _release(self._conn, [o for o in orphans if o not in others])
+                self.released_of_others += _release(self._conn, [o for o in orphans if o not in others])
                 self._lines.store(alive)
                 self._lines.write(*self._entries())
 

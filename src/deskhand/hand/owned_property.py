@@ -48,7 +48,7 @@ class OwnedProperty:
             self._window = core.create_window(self._conn, input_only=True)
             core.change_property(self._conn, self._window, self._mark, core.ATOM_STRING, 8, self._nonce.encode())
         # Not by the window: the server gives a dead client's ids to the next one.
-        others = [other for other in self.read() if other.get("nonce") != self._nonce]
+        others = [other for other in self.read() if not self.is_ours(other)]
         self.store(others + [{"owner": self._window, "nonce": self._nonce, **line} for line in lines])
 
     def take_dead(self) -> List[Line]:
@@ -59,9 +59,12 @@ class OwnedProperty:
             self.store([line for line in lines if line not in dead])
         return dead
 
+    def is_ours(self, line: Line) -> bool:
+        return line.get("nonce") == self._nonce
+
     def others(self) -> List[Line]:
         """The lines of other living owners. Inside ``exclusive``."""
-        return [line for line in self.read() if line.get("nonce") != self._nonce and self.lives(line)]
+        return [line for line in self.read() if not self.is_ours(line) and self.lives(line)]
 
     def end_own_connection(self, conn: Connection) -> None:
         """Over another connection, have the server end ours, if it has not noticed yet that it is closed."""

@@ -295,15 +295,18 @@ def read_request(data: bytes) -> Any:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_each_once)
     except RecursionError:
         raise BatchRefused("the request is not JSON that can be read: it is nested too deep") from None
-    except ValueError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise BatchRefused(f"the request is not JSON: {error}") from None
+    except ValueError:
+        raise BatchRefused("the request holds a number of more digits than can be read") from None
 
 
 def _each_once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
     whole = dict(pairs)
     if len(whole) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        left = dict(pairs)
+        # Each is taken out where it stands first, so that the second one finds nothing.
+        twice = next(name for name, _ in pairs if left.pop(name, left) is left)
         raise BatchRefused(f"the request names the field {twice[:60]!r} twice")
     return whole
 

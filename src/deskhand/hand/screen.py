@@ -6,6 +6,7 @@ gives BadAccess. Over TCP the attach fails, asynchronously; then, and without MI
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import struct
@@ -147,8 +148,10 @@ class Screen:
             return False
         fd = -1
         try:
-            fd = os.memfd_create("deskhand-screen")
+            fd = os.memfd_create("deskhand-screen", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             os.ftruncate(fd, size)
+            # The server runs as another account, and reading what it has cut off would end us with SIGBUS.
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
             self._map = mmap.mmap(fd, size)
             self._segment = shm.attach_fd(self._conn, fd)
         except (RequestFailed, OSError, AttributeError):

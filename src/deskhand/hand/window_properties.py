@@ -96,13 +96,24 @@ class Window(NamedTuple):
         return {"id": self.id, "title": self.title, "app_id": self.app_id, "rect": list(self.rect)}
 
 
+#: Windows that are asked about at once, and bytes that are read of a property: it may be of any length.
+_AT_ONCE, _LONGEST = 50, 16384
+
+
 def read_windows(conn: Connection, ids: Sequence[int]) -> List[Window]:
-    """The windows of ``ids`` that are still there, in that order. Two round trips, however many there are."""
+    """The windows of ``ids`` that are still there, in that order; a round trip for each ``_AT_ONCE`` of them."""
+    found: List[Window] = []
+    for first in range(0, len(ids), _AT_ONCE):
+        found += _read_some(conn, ids[first : first + _AT_ONCE])
+    return found
+
+
+def _read_some(conn: Connection, ids: Sequence[int]) -> List[Window]:
     atoms = dict(zip(_PROPERTIES, conn.atoms(_PROPERTIES)))
     asked = []
     for window in ids:
         body = struct.pack("=I", window)
-        properties = {name: core.ask_property(conn, window, atom) for name, atom in atoms.items()}
+        properties = {name: core.ask_property(conn, window, atom, length=_LONGEST // 4) for name, atom in atoms.items()}
         others = (
             conn.ask(3, 0, body),  # GetWindowAttributes
             conn.ask(14, 0, body),  # GetGeometry
@@ -138,7 +149,7 @@ class _Answers:
 
     def property(self, window: int, name: int, sequence: int) -> core.Property:
         try:
-            return core.take_property(self._conn, window, name, sequence)
+            return core.take_property(self._conn, window, name, sequence, whole=False)
         except RequestFailed:
             self.gone = True
             return core.Property(0, 0, b"")

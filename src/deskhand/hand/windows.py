@@ -24,6 +24,8 @@ from .x11 import Connection, Event, core, damage
 
 #: What is selected on a window that is waited for.
 WINDOW_EVENTS = core.STRUCTURE_NOTIFY | core.PROPERTY_CHANGE | core.FOCUS_CHANGE
+#: Windows that are looked at, the topmost of all: any application may put any number of them into the lists.
+MOST_WINDOWS = 1000
 #: Seconds that a mapped window may stay one colour before it is taken for one that is meant to be.
 PAINT_PATIENCE = 1.0
 
@@ -77,14 +79,17 @@ def current_desktop(conn: Connection) -> Optional[int]:
 
 
 def window_ids(conn: Connection) -> List[int]:
-    """The top-level windows, in stacking order from the bottom; without a window manager those that are mapped."""
+    """The top-level windows, in stacking order from the bottom; without a window manager those that are mapped.
+
+    Of very many the ``MOST_WINDOWS`` at the top.
+    """
     if managed(conn):
         stacking, clients = conn.atoms(["_NET_CLIENT_LIST_STACKING", "_NET_CLIENT_LIST"])
         stacked = core.get_property(conn, conn.root, stacking, core.ATOM_WINDOW).cardinals()
         listed = core.get_property(conn, conn.root, clients, core.ATOM_WINDOW).cardinals()
         known = set(stacked)
-        return stacked + [window for window in listed if window not in known]
-    return core.query_tree(conn, conn.root)[2]
+        return (stacked + [window for window in listed if window not in known])[-MOST_WINDOWS:]
+    return core.query_tree(conn, conn.root)[2][-MOST_WINDOWS:]
 
 
 def read_all(conn: Connection) -> List[Window]:

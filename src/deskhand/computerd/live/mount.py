@@ -30,6 +30,7 @@ from deskhand.computerd.live.audience import Audience
 from deskhand.computerd.live.control import SILENCE, Control
 from deskhand.computerd.live.stream import PATIENCE, Stream
 from deskhand.computerd.live.tickets import TICKET_SECONDS, Tickets, Viewer
+from deskhand.computerd.problems import Problem
 from deskhand.computerd.served import ServedDesktop
 
 _PATHS = frozenset({"/live", "/live/live.css", "/live/live.js", "/live/marks.js", "/live/session", "/live/stream"})
@@ -139,7 +140,10 @@ class LiveView:
 
     async def get_session(self, request: Request) -> Response:
         viewer = self._by_cookie(request.scope)
-        assert viewer is not None
+        if viewer is None:  # it has the token
+            raise Problem(
+                "unauthorized", "this is the page's own: POST /live/tickets, and open the address you are given"
+            )
         return json_response({"control": viewer.control, "until": viewer.until})
 
     async def get_file(self, request: Request) -> Response:

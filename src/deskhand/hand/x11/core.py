@@ -175,20 +175,29 @@ def get_property(conn: Connection, window: int, name: int, kind: int = 0, delete
     return take_property(conn, window, name, ask_property(conn, window, name, kind, delete), kind, delete)
 
 
-def ask_property(conn: Connection, window: int, name: int, kind: int = 0, delete: bool = False, offset: int = 0) -> int:
-    """GetProperty without waiting; ``take_property`` takes the number it gives."""
-    return conn.ask(20, int(delete), struct.pack("=IIIII", window, name, kind, offset, 1 << 16))
+def ask_property(
+    conn: Connection,
+    window: int,
+    name: int,
+    kind: int = 0,
+    delete: bool = False,
+    offset: int = 0,
+    length: int = 1 << 16,
+) -> int:
+    """GetProperty without waiting; ``take_property`` takes the number it gives. Offset and length count four bytes."""
+    return conn.ask(20, int(delete), struct.pack("=IIIII", window, name, kind, offset, length))
 
 
 def take_property(
-    conn: Connection, window: int, name: int, sequence: int, kind: int = 0, delete: bool = False
+    conn: Connection, window: int, name: int, sequence: int, kind: int = 0, delete: bool = False, whole: bool = True
 ) -> Property:
+    """The answer; ``whole`` asks on for what is longer than was asked for."""
     value = b""
     while True:
         data = conn.reply(sequence)
         found, after, count = struct.unpack_from("=III", data, 8)
         value += data[32 : 32 + count * data[1] // 8]
-        if not after or not count:
+        if not after or not count or not whole:
             return Property(found, data[1], value)
         sequence = ask_property(conn, window, name, kind, delete, len(value) // 4)
 
