@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from deskhand.testing import XServer, window_manager
+from deskhand.testing import XServer, window_manager, xvfb
+from tests.cases.ways import Way
 from tests.commands import act, deskhand
 from tests.own_desktop import own
 from tests.toolkits import PYTHON
-from tests.x_windows import command, make_entry
+from tests.x_windows import make_entry
 
 # One by one they are quick; together they take minutes.
 pytestmark = pytest.mark.slow
@@ -66,16 +66,16 @@ def test_s1_one_that_ends_well_without_a_window_is_no_success(desktop: XServer, 
     assert act(desktop, {**FORCE, "app": "stays"}).status == 0
 
 
-def test_s1_a_name_that_is_none_is_an_error_with_near_names(desktop: XServer, applications: Path) -> None:
-    make_entry(applications, "calc", command(), name="Calculator")
+def test_s1_a_name_that_is_none_is_an_error_with_near_names(way: Way, desktop: XServer, applications: Path) -> None:
+    make_entry(applications, "calc", way.window(), name="Calculator")
     answer = deskhand(desktop, "launch", "Calculater", "--json")
     assert (answer.status, answer.json["sent"]) == (2, "none")
     assert "Calculator" in answer.error
     assert deskhand(desktop, "windows", "--json").json == []
 
 
-def test_s1_success_is_a_window_that_is_there(desktop: XServer, applications: Path) -> None:
-    make_entry(applications, "late", command("--title", "Late", "--delay", "0.5"), name="Late one")
+def test_s1_success_is_a_window_that_is_there(way: Way, desktop: XServer, applications: Path) -> None:
+    make_entry(applications, "late", way.window("--title", "Late", "--delay", "0.5"), name="Late one")
     told = deskhand(desktop, "launch", "late one", "--json").json
     (window,) = deskhand(desktop, "windows", "--json").json
     assert told["window"]["id"] == window["id"]
@@ -85,9 +85,13 @@ def test_s1_success_is_a_window_that_is_there(desktop: XServer, applications: Pa
 # ---- S15: field codes, %% and quoting
 
 
-def test_s15_arguments_arrive_as_the_specification_says(desktop: XServer, applications: Path, tmp_path: Path) -> None:
+def test_s15_arguments_arrive_as_the_specification_says(
+    way: Way, desktop: XServer, applications: Path, tmp_path: Path
+) -> None:
     log = tmp_path / "args"
-    script = program(tmp_path, "args.sh", f'#!/bin/sh\nprintf "%s\\n" "$@" > "{log}"\nexec {command("--title", "x")}\n')
+    script = program(
+        tmp_path, "args.sh", f'#!/bin/sh\nprintf "%s\\n" "$@" > "{log}"\nexec {way.window("--title", "x")}\n'
+    )
     line = f'{script} --p 100%% "two words" %c %i %k --open=%f %U "a\\\\$b" %%F'
     entry = make_entry(applications, "args", line, "Icon=pic", name="The Name")
     answer = deskhand(desktop, "launch", "args", "--json")
@@ -97,9 +101,9 @@ def test_s15_arguments_arrive_as_the_specification_says(desktop: XServer, applic
     ]  # fmt: skip
 
 
-def test_s15_nothing_is_given_to_a_shell(desktop: XServer, applications: Path, tmp_path: Path) -> None:
+def test_s15_nothing_is_given_to_a_shell(way: Way, desktop: XServer, applications: Path, tmp_path: Path) -> None:
     name = f"$(touch {tmp_path}/one) `touch {tmp_path}/two` ; touch {tmp_path}/three"
-    make_entry(applications, "evil", command("--title", "x") + " --wm-class %c", name=name)
+    make_entry(applications, "evil", way.window("--title", "x") + " --wm-class %c", name=name)
     assert deskhand(desktop, "launch", "evil", "--json").status == 0
     assert not {"one", "two", "three"} & set(os.listdir(tmp_path))
 
@@ -121,18 +125,17 @@ def test_s16_a_terminal_program_gets_a_terminal_and_a_window(
     assert act(desktop, {**FORCE, "app": "term"}).status == 0
 
 
-def test_s16_without_any_terminal_the_error_names_what_is_missing(
-    display: XServer, applications: Path, tmp_path: Path
-) -> None:
+def test_s16_without_any_terminal_the_error_names_what_is_missing(way: Way, applications: Path, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     for name in ("sh", "sleep", "openbox"):
         path = next(p for p in (f"/usr/bin/{name}", f"/bin/{name}") if os.path.exists(p))
         (tmp_path / "bin" / name).symlink_to(path)
-    server = replace(display, env=own(display, applications))
     make_entry(applications, "term", f'sh -c "touch {tmp_path}/ran"', "Terminal=true")
-    # The window manager's environment is the desktop's.
-    with window_manager(replace(server, env={**server.env, "PATH": str(tmp_path / "bin")})):
-        answer = deskhand(server, "launch", "term", "--json")
+    with xvfb() as display:
+        server = way.reach(display, own(display, applications, PATH=str(tmp_path / "bin")))
+        # The window manager's environment is the desktop's.
+        with window_manager(server):
+            answer = deskhand(server, "launch", "term", "--json")
     assert answer.status in (2, 3)
     assert (answer.json["sent"], answer.json["ok"]) == ("none", False)
     assert "terminal" in answer.error
@@ -144,7 +147,7 @@ def test_s16_without_any_terminal_the_error_names_what_is_missing(
 
 
 def test_s17_the_first_file_with_an_id_wins_before_anything_is_filtered(
-    desktop: XServer, applications: Path, tmp_path: Path
+    way: Way, desktop: XServer, applications: Path, tmp_path: Path
 ) -> None:
     system = tmp_path / "system" / "applications"
     system.mkdir(parents=True)
@@ -155,7 +158,7 @@ def test_s17_the_first_file_with_an_id_wins_before_anything_is_filtered(
                 ("User", "nodisplay"): ["NoDisplay=true"],
                 ("User", "elsewhere"): ["OnlyShowIn=KDE;"],
             }.get((name, id), [])
-            make_entry(directory, id, command("--title", f"{name} {id}"), *lines, name=f"{name} {id}")
+            make_entry(directory, id, way.window("--title", f"{name} {id}"), *lines, name=f"{name} {id}")
     assert [app["name"] for app in deskhand(desktop, "apps", "--json").json] == ["User both"]
     for gone in ("hidden", "User hidden", "System hidden", "System both"):
         assert deskhand(desktop, "launch", gone, "--json").status == 2, gone
@@ -180,7 +183,7 @@ application.run([sys.argv[0], "--gapplication-service"])
 
 
 @pytest.fixture
-def bus(display: XServer, applications: Path, tmp_path: Path) -> Iterator[XServer]:
+def bus(way: Way, applications: Path, tmp_path: Path) -> Iterator[XServer]:
     """openbox with a session bus of its own."""
     services = tmp_path / "system" / "dbus-1" / "services"
     services.mkdir(parents=True)
@@ -189,19 +192,19 @@ def bus(display: XServer, applications: Path, tmp_path: Path) -> Iterator[XServe
     (services / "org.example.BusApp.service").write_text(
         f"[D-BUS Service]\nName=org.example.BusApp\nExec={PYTHON} {service}\n"
     )
-    env = own(display, applications)
-    daemon = subprocess.Popen(
-        ["dbus-daemon", "--session", "--nofork", "--print-address"], env=env, stdout=subprocess.PIPE, text=True
-    )
-    assert daemon.stdout is not None
-    address = daemon.stdout.readline().strip()
-    server = replace(display, env={**env, "DBUS_SESSION_BUS_ADDRESS": address})
-    try:
-        with window_manager(server):
-            yield server
-    finally:
-        daemon.terminate()
-        daemon.communicate()
+    command = ["dbus-daemon", "--session", "--nofork", "--print-address"]
+    with xvfb() as display:
+        env = own(display, applications)
+        daemon = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, **way.as_desktop)
+        assert daemon.stdout is not None
+        address = daemon.stdout.readline().strip()
+        server = way.reach(display, {**env, "DBUS_SESSION_BUS_ADDRESS": address})
+        try:
+            with window_manager(server):
+                yield server
+        finally:
+            daemon.terminate()
+            daemon.communicate()
 
 
 def test_s19_an_entry_is_activated_on_the_bus(bus: XServer, applications: Path, tmp_path: Path) -> None:
@@ -216,10 +219,10 @@ def test_s19_an_entry_is_activated_on_the_bus(bus: XServer, applications: Path, 
 
 @pytest.mark.parametrize("with_bus", [True, False])
 def test_s19_without_a_service_its_exec_line_is_used_and_that_is_said(
-    request: pytest.FixtureRequest, applications: Path, with_bus: bool
+    way: Way, request: pytest.FixtureRequest, applications: Path, with_bus: bool
 ) -> None:
     server: XServer = request.getfixturevalue("bus" if with_bus else "desktop")
-    make_entry(applications, "org.example.NoService", command("--title", "by exec"), "DBusActivatable=true")
+    make_entry(applications, "org.example.NoService", way.window("--title", "by exec"), "DBusActivatable=true")
     answer = deskhand(server, "launch", "org.example.NoService", "--json")
     assert answer.status == 0, answer
     assert answer.json["window"]["title"] == "by exec"

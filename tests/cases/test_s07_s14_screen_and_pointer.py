@@ -14,6 +14,7 @@ from PIL import Image
 
 from deskhand.hand.x11 import Connection
 from deskhand.testing import XServer, window_manager, xvfb
+from tests.cases.ways import Way
 from tests.commands import act, deskhand
 from tests.probes import RawWindow, probe_window
 from tests.toolkits import toolkit_window
@@ -47,13 +48,15 @@ def test_s7_a_picture_that_fails_is_an_error_and_gives_no_other(display: XServer
     path.write_bytes(b"the old one")
     if how == "a server that hangs":
         os.kill(display.pid, signal.SIGSTOP)
-    name = ":987" if how == "no server" else display.display
+    if how == "no server":
+        os.kill(display.pid, signal.SIGTERM)
+        os.waitid(os.P_PID, display.pid, os.WEXITED | os.WNOWAIT)
     target = str(tmp_path / "none" / "a.png" if how == "no directory" else path)
-    act_ = deskhand(display, "act", "--display", name, "--timeout", "0.5", "-o", target, "--json", "screenshot")
+    act_ = deskhand(display, "act", "--timeout", "0.5", "-o", target, "--json", "screenshot")
     assert act_.status == (3 if how == "no directory" else 5)
     assert not act_.json["ok"]
     assert "picture" not in act_.json
-    screenshot = deskhand(display, "screenshot", "--display", name, "-o", target, "--json")
+    screenshot = deskhand(display, "screenshot", "-o", target, "--json")
     assert screenshot.status == (1 if how == "no directory" else 5)
     assert screenshot.output == b""
     assert path.read_bytes() == b"the old one"
@@ -71,8 +74,9 @@ def test_s7_each_picture_says_which_it_is(display: XServer) -> None:
 
 
 @pytest.mark.parametrize(("x", "y"), [(0, 0), (1279, 719), (1279, 0), (640, 360)])
-def test_s9_a_position_in_a_scaled_picture_is_the_pixel_it_shows(x: int, y: int) -> None:
-    with xvfb(width=2560, height=1440) as server:
+def test_s9_a_position_in_a_scaled_picture_is_the_pixel_it_shows(way: Way, x: int, y: int) -> None:
+    with xvfb(width=2560, height=1440) as large:
+        server = way.reach(large)
         space = {"picture": [1280, 720]}
         answer = act(server, {"action": "click", "x": x, "y": y}, space=space)
         assert answer.status == 0, answer
@@ -167,10 +171,10 @@ def test_s10_what_never_comes_is_an_error(openbox_display: XServer, action: dict
 
 
 def test_s11_input_after_a_launch_reaches_a_window_that_was_slow(
-    desktop: XServer, applications: Path, tmp_path: Path
+    way: Way, desktop: XServer, applications: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "gtk.log"
-    script = Path(__file__).parents[1] / "fixtures" / "gtk_text.py"
+    script = way.fixture("gtk_text.py")
     make_entry(applications, "late", f"sh -c \"sleep 1; exec /usr/bin/python3 '{script}' '{log}'\"", name="Late")
     answer = act(desktop, {"action": "launch", "app": "late"}, {"action": "type", "text": "first"})
     assert answer.status == 0, answer
@@ -279,9 +283,10 @@ def test_s9_zoom_shows_the_region_and_changes_no_space(display: XServer, tmp_pat
     assert act(display, {"action": "move", "x": 1279, "y": 799}).status == 0
 
 
-def test_s9_a_size_that_changes_is_seen(display: XServer) -> None:
+def test_s9_a_size_that_changes_is_seen(way: Way, display: XServer) -> None:
     """Two servers, one after the other, under the same session's name: nothing of the first is remembered."""
     assert act(display, {"action": "move", "x": 1279, "y": 799}).status == 0
-    with xvfb(width=640, height=480) as small, window_manager(small):
+    with xvfb(width=640, height=480) as server, window_manager(server):
+        small = way.reach(server)
         assert act(small, {"action": "move", "x": 640, "y": 0}).status == 2
         assert act(small, {"action": "move", "x": 639, "y": 479}).status == 0

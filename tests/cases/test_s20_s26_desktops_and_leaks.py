@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from deskhand import LocalDisplay, Session
+from deskhand import Session
 from deskhand.desktop import DesktopState
 from deskhand.hand.x11 import Connection
 from deskhand.testing import XServer
+from tests.cases.ways import Way
 from tests.commands import deskhand
-from tests.own_desktop import own
-from tests.x_windows import command, make_entry, zombies_of
+from tests.x_windows import make_entry, zombies_of
 
 IN_FULL = [pytest.param(50, marks=pytest.mark.slow), pytest.param(500, marks=pytest.mark.long)]
 
@@ -29,10 +29,6 @@ def x_clients(server: XServer) -> int:
         extension = conn.extension("X-Resource")
         assert extension is not None
         return int(struct.unpack_from("=I", conn.call(extension.major, 1), 8)[0]) - 1
-
-
-def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
 
 
 def children(pid: int) -> set[int]:
@@ -54,7 +50,8 @@ def children(pid: int) -> set[int]:
 class Counts:
     """What must not grow from before to after."""
 
-    def __init__(self, server: XServer) -> None:
+    def __init__(self, way: Way, server: XServer) -> None:
+        self.way = way
         self.server = server
         self.before = self.now()
 
@@ -62,7 +59,7 @@ class Counts:
         return {
             "X clients": x_clients(self.server),
             "threads": threading.active_count(),
-            "descriptors": descriptors(),
+            "descriptors": self.way.descriptors(),
             "processes": len(children(os.getpid())),
             "zombies": len(zombies_of(os.getpid())),
         }
@@ -80,41 +77,51 @@ class Counts:
         return {name: (count, now[name]) for name, count in self.before.items() if now[name] > count}
 
 
+async def used(session: Session) -> Session:
+    """A session that has opened what it opens once: computerd's connection for pictures, a second one to computerd."""
+    for _ in range(3):
+        assert (await session.screenshot()).ok
+    return session
+
+
 # ---- S26: connections
 
 
 @pytest.mark.parametrize("count", IN_FULL)
-def test_s26_pictures_leave_nothing_open(openbox_display: XServer, count: int) -> None:
-    async def run() -> None:
-        async with Session(LocalDisplay(openbox_display.display)) as session:
-            await session.screenshot()
-            counts = Counts(openbox_display)
+def test_s26_pictures_leave_nothing_open(way: Way, openbox_display: XServer, count: int) -> None:
+    async def run(count: int) -> None:
+        async with Session(way.backend(openbox_display)) as session:
+            await used(session)
+            counts = Counts(way, openbox_display)
             for _ in range(count):
                 assert (await session.screenshot()).ok
             counts.stay()
 
-    outside = Counts(openbox_display)
-    asyncio.run(run())
+    asyncio.run(run(1))
+    outside = Counts(way, openbox_display)
+    asyncio.run(run(count))
     outside.stay()
 
 
 @pytest.mark.parametrize("count", [pytest.param(10, marks=pytest.mark.slow), pytest.param(300, marks=pytest.mark.long)])
 def test_s26_a_call_a_process_leaves_no_connection(display: XServer, tmp_path: Path, count: int) -> None:
     """The server's limit is 256 clients."""
+    words = ("screenshot", "-o", str(tmp_path / "a.png"))
+    assert deskhand(display, *words).status == 0
     before = x_clients(display)
     for _ in range(count):
-        assert deskhand(display, "screenshot", "-o", str(tmp_path / "a.png")).status == 0
+        assert deskhand(display, *words).status == 0
     assert x_clients(display) == before
 
 
-def test_s26_sessions_that_come_and_go_leave_nothing(openbox_display: XServer) -> None:
+def test_s26_sessions_that_come_and_go_leave_nothing(way: Way, openbox_display: XServer) -> None:
     async def run(times: int) -> None:
         for _ in range(times):
-            async with Session(LocalDisplay(openbox_display.display)) as session:
+            async with Session(way.backend(openbox_display)) as session:
                 assert (await session.screenshot()).ok
 
-    asyncio.run(run(1))
-    counts = Counts(openbox_display)
+    asyncio.run(run(2))
+    counts = Counts(way, openbox_display)
     asyncio.run(run(30))
     counts.stay()
 
@@ -123,35 +130,37 @@ def test_s26_sessions_that_come_and_go_leave_nothing(openbox_display: XServer) -
 
 
 @pytest.mark.parametrize("count", IN_FULL)
-def test_s25_launches_leave_nothing_behind(desktop: XServer, applications: Path, count: int) -> None:
-    make_entry(applications, "light", command("--title", "Light", "--pid"))
+def test_s25_launches_leave_nothing_behind(way: Way, desktop: XServer, applications: Path, count: int) -> None:
+    make_entry(applications, "light", way.window("--title", "Light", "--pid"))
     batch = {
         "actions": [{"action": "launch", "app": "light"}, {"action": "quit", "app": "light", "timeout": 20}],
         "settle": {"mode": "none"},
     }
 
-    async def run() -> None:
-        async with Session(LocalDisplay(desktop.display)) as session:
+    async def run(count: int) -> None:
+        async with Session(way.backend(desktop)) as session:
+            await used(session)
             assert (await session.act(batch)).ok
-            counts = Counts(desktop)
+            counts = Counts(way, desktop)
             for _ in range(count):
                 outcome = await session.act(batch)
                 assert outcome.ok, outcome.error
             counts.stay()
 
-    outside = Counts(desktop)
-    asyncio.run(run())
+    asyncio.run(run(1))
+    outside = Counts(way, desktop)
+    asyncio.run(run(count))
     outside.stay()
 
 
-def test_s25_one_that_is_launched_and_dies_is_reaped(desktop: XServer, applications: Path) -> None:
+def test_s25_one_that_is_launched_and_dies_is_reaped(way: Way, desktop: XServer, applications: Path) -> None:
     make_entry(applications, "dies", 'sh -c "exit 3"')
     batch = {"actions": [{"action": "launch", "app": "dies"}]}
 
     async def run() -> None:
-        async with Session(LocalDisplay(desktop.display)) as session:
-            await session.screenshot()
-            counts = Counts(desktop)
+        async with Session(way.backend(desktop)) as session:
+            await used(session)
+            counts = Counts(way, desktop)
             for _ in range(5):
                 assert not (await session.act(batch)).ok
             counts.stay()
@@ -159,10 +168,12 @@ def test_s25_one_that_is_launched_and_dies_is_reaped(desktop: XServer, applicati
     asyncio.run(run())
 
 
-def test_s25_the_command_leaves_the_application_and_nothing_of_its_own(desktop: XServer, applications: Path) -> None:
+def test_s25_the_command_leaves_the_application_and_nothing_of_its_own(
+    way: Way, desktop: XServer, applications: Path
+) -> None:
     """What was launched lives on when the command has ended, and nobody becomes a zombie."""
-    make_entry(applications, "light", command("--title", "Light", "--pid"))
-    told = deskhand(own(desktop, applications), "launch", "light", "--json").json
+    make_entry(applications, "light", way.window("--title", "Light", "--pid"))
+    told = deskhand(desktop, "launch", "light", "--json").json
     pid = told["pid"]
     assert Path(f"/proc/{pid}").exists()
     descriptors = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
