@@ -440,3 +440,19 @@ def test_a_session_that_was_closed_sends_nothing_and_does_not_take_the_desktop_a
                 pass
 
     asyncio.run(main())
+
+
+def test_a_list_of_applications_that_fails_is_told_and_stands_in_the_trace(tmp_path: Path) -> None:
+    class WithoutLookup(Told):
+        async def apps(self) -> list[dict[str, str]]:
+            raise Unsupported("there is no lookup here")
+
+    async def run() -> None:
+        session = Session(WithoutLookup(), trace=TraceRecorder(tmp_path, goal="g"))
+        with pytest.raises(Unsupported):
+            await session.apps()
+        assert session.last_outcome is not None
+        assert (session.last_outcome["ok"], session.last_outcome["text"]) == (False, "there is no lookup here")
+
+    asyncio.run(run())
+    assert lines(tmp_path)[1]["answer"] == {"error": "there is no lookup here"}
