@@ -15,6 +15,7 @@ from tests.x_windows import command, make_entry, x_window, zombies_of
 from deskhand.hand import launched_process, state, windows
 from deskhand.hand.errors import ActionFailed
 from deskhand.hand.quit import quit_application
+from deskhand.hand.window_properties import mark_launched
 from deskhand.hand.x11 import Connection, core, xtest
 from deskhand.testing import XServer
 
@@ -69,8 +70,19 @@ def test_a_dialog_is_told_and_force_ends_it_all_the_same(desk: Desk) -> None:
         assert answer["outcome"] == "asked"
         assert answer["dialog"]["title"] == "Save changes?"
     assert quit_application(desk.conn, app="unsaved", force=True, display=display) == {"outcome": "closed", "ended": 1}
-    assert windows.await_state(desk.conn, lambda: windows.list_windows(desk.conn) == [], 5)
+    assert windows.list_windows(desk.conn) == []
     assert desk.records() == []
+
+
+def test_a_window_of_the_launch_that_another_process_has_is_not_said_to_be_closed(desk: Desk) -> None:
+    desk.launch("one", command("--title", "one"))
+    other = desk.launch("other", command("--title", "other"))["window"]["id"]
+    record = next(record for record in desk.records() if record["id"] == "one")
+    mark_launched(desk.conn, other, record["mark"])  # as the window of an application that the session bus started
+    with pytest.raises(ActionFailed, match=f"window {other}, which another process has, is still open") as caught:
+        quit_application(desk.conn, app="one", force=True, display=desk.server.display)
+    assert (caught.value.facts["windows"], caught.value.facts["ended"]) == ([other], 1)
+    assert [facts["id"] for facts in windows.list_windows(desk.conn)] == [other]
 
 
 def test_a_window_that_does_not_listen_is_an_error_in_time(desk: Desk) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -203,7 +202,9 @@ def test_unicode_and_long_text_are_exact(tmp_path: Path, agent: Make, driver: st
         for start in range(0, len(text), 1000):
             await session.execute(action(type="type", text=text[start : start + 1000] + "\n"))
         await session.execute(action(type="keypress", keys=["ctrl", "d"]))
-        await asyncio.sleep(0.5)
+        # What has read it all ends at the end of its input, and the window with it.
+        waited = await environment.exec("timeout 20 sh -c 'while pgrep -x cat >/dev/null; do sleep 0.05; done'")
+        assert waited.return_code == 0
         return str((await environment.exec("cat /root/typed.txt")).stdout)
 
     assert play(tmp_path, agent, broken, driver=driver).replace("\n", "") == text

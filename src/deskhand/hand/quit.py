@@ -154,5 +154,12 @@ def _by_force(
         )
     _forget(mine)
     # Their windows have gone with them; a window manager may list those for a moment longer.
-    windows.await_state(conn, lambda: not theirs.intersection(windows.window_ids(conn)), _LIST_PATIENCE)
+    if not windows.await_state(conn, lambda: not theirs.intersection(windows.window_ids(conn)), _LIST_PATIENCE):
+        still = sorted(theirs.intersection(windows.window_ids(conn)))
+        raise ActionFailed(
+            f"{label}: {count} of its processes were ended, and window {still[0]}, which another process has, is still"
+            " open: close it without force",
+            windows=still,
+            ended=count,
+        )
     return {"outcome": "closed", "ended": count}

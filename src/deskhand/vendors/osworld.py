@@ -22,7 +22,7 @@ from deskhand.vendors.chat import chat_message, data_url, reply_text, said
 from deskhand.vendors.fields import Fields, plain
 from deskhand.vendors.pyautogui import MAX_NOTCHES, WAIT_SECONDS
 from deskhand.vendors.results import CallResult
-from deskhand.vendors.verbs import Action, Verbs, drag_from_pointer, joined, scroll_by
+from deskhand.vendors.verbs import Action, Verbs, drag_from_pointer, joined, turn
 
 VERBS = Verbs()
 _BUTTONS = ("left", "right", "middle")
@@ -73,7 +73,7 @@ def _scroll(adapter: Adapter, fields: Fields) -> list[Action]:
     across, up = (fields.integer(name, 0, -MAX_NOTCHES, MAX_NOTCHES) for name in ("dx", "dy"))
     if not across and not up:
         raise fields.refusal("dx and dy are both 0: nothing would move")
-    return [*_notches("right" if across > 0 else "left", abs(across)), *_notches("up" if up > 0 else "down", abs(up))]
+    return [*turn("right" if across > 0 else "left", abs(across)), *turn("up" if up > 0 else "down", abs(up))]
 
 
 @VERBS.add("TYPING", gives="type", takes="text")
@@ -129,11 +129,6 @@ def _at(fields: Fields, needed: bool = False) -> dict[str, Any]:
 
 def _button(fields: Fields) -> str:
     return str(fields.one_of("button", _BUTTONS, "left"))
-
-
-def _notches(direction: str, count: int) -> list[Action]:
-    amounts = [100] * (count // 100) + ([count % 100] if count % 100 else [])
-    return [{"action": "scroll", **scroll_by(direction, amount)} for amount in amounts]
 
 
 def _one_key(fields: Fields) -> str:

@@ -22,7 +22,7 @@ from deskhand.vendors.chat import chat_message, code_block, data_url, reply_text
 from deskhand.vendors.fields import Fields
 from deskhand.vendors.pyautogui_code import arguments, function_name, is_setting, read_import
 from deskhand.vendors.results import CallResult
-from deskhand.vendors.verbs import Action, Verbs, drag_from_pointer, joined, scroll_by
+from deskhand.vendors.verbs import Action, Verbs, drag_from_pointer, joined, turn
 
 #: OSWorld waits this long for WAIT (desktop_env.py, step, pause).
 WAIT_SECONDS = 2
@@ -187,9 +187,7 @@ def _notches(fields: Fields) -> int:
 
 
 def _turned(adapter: PyAutoGui, fields: Fields, direction: str, notches: int) -> list[Action]:
-    at = adapter.position(fields)
-    amounts = [100] * (notches // 100) + ([notches % 100] if notches % 100 else [])
-    return [{"action": "scroll", **at, **scroll_by(direction, amount)} for amount in amounts]
+    return turn(direction, notches, adapter.position(fields))
 
 
 def _one_key(fields: Fields, key: str) -> str:

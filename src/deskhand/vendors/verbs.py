@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -77,6 +77,12 @@ def scroll_by(direction: str, amount: float) -> dict[str, Any]:
     """``dx`` or ``dy`` of a scroll towards ``up``, ``down``, ``left`` or ``right``."""
     axis = "dy" if direction in ("up", "down") else "dx"
     return {axis: amount if direction in ("down", "right") else -amount}
+
+
+def turn(direction: str, notches: int, at: Mapping[str, Any] | None = None) -> list[Action]:
+    """Scrolls of ``notches`` together, at most 100 each, at the position ``at`` or where the pointer is."""
+    amounts = [100] * (notches // 100) + ([notches % 100] if notches % 100 else [])
+    return [{"action": "scroll", **(at or {}), **scroll_by(direction, amount)} for amount in amounts]
 
 
 def drag_from_pointer(x: float, y: float, button: str = "left") -> list[Action]:

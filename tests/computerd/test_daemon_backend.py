@@ -15,24 +15,12 @@ from typing import Any
 import pytest
 
 from deskhand import BackendError, BatchRefused, Daemon, DesktopInUse, DisplayLost, NoDisplay, Session, SetupError
-from deskhand.testing import XServer, window_manager, xvfb
+from deskhand.testing import XServer
 from deskhand.testing.batches import quick, run
 from deskhand.turns import LeaseTerms
 from tests.computerd.daemons import RunningDaemon, daemon, write_token
 
 pytest.importorskip("fastapi")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[XServer]:
-    with xvfb(auth=True) as server, window_manager(server):
-        yield server
-
-
-@pytest.fixture(scope="module")
-def running(server: XServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon(server, tmp_path_factory.mktemp("daemon")) as running:
-        yield running
 
 
 MOVE = quick({"action": "move", "x": 5, "y": 5})
