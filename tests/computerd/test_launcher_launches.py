@@ -17,10 +17,14 @@ from typing import Any
 import pytest
 
 from deskhand.computerd.launcher.client import LauncherClient
+from deskhand.computerd.launcher.peer import Peer
+from deskhand.computerd.launcher.server import Server
 from deskhand.desktop.account import Account
 from deskhand.hand import launched_process, state
 from deskhand.hand.errors import ActionFailed, BatchRefused, SetupError
 from deskhand.hand.hand import Hand
+from deskhand.hand.own_launcher import OwnLauncher, OwnLaunching
+from deskhand.hand.window_properties import mark_launched
 from deskhand.hand.x11 import Connection, core
 from tests.computerd.launchers import (
     PYTHON,
@@ -31,7 +35,7 @@ from tests.computerd.launchers import (
     needs_root,
     running_launcher,
 )
-from tests.x_windows import zombies_of
+from tests.x_windows import x_window, zombies_of
 from tests.xservers import until
 
 #: The hand in the account of computerd: arguments are the display, the socket, and batches as JSON.
@@ -40,6 +44,8 @@ import json, sys
 from deskhand.computerd.launcher.client import LauncherClient
 from deskhand.hand.answering import answer
 from deskhand.hand.hand import Hand
+from deskhand.hand.own_launcher import OwnLauncher, OwnLaunching
+from deskhand.hand.window_properties import mark_launched
 with Hand(sys.argv[1], launcher=LauncherClient(sys.argv[2])) as hand:
     for request in sys.argv[3:]:
         print(json.dumps(answer(hand, json.loads(request)).answer), flush=True)
@@ -233,6 +239,47 @@ window_actions.activate(Connection.open(), {first['window']['id']})"
     (quitted,) = act(hand, {"action": "quit", "app": "single"})
     assert quitted["outcome"] == "closed"
     assert until(lambda: [one["id"] for one in launcher.ask(b"launched\n")["launches"]] == ["other"])
+
+
+@pytest.mark.slow
+def test_what_ends_just_before_its_record_is_written_is_remembered_by_the_window(
+    launcher: RunningLauncher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Thunar's second process asks the first for a window and leaves when the answer is already on its way.
+    go = launcher.directory / "home" / "go"
+    launcher.entry("late", launcher.script(f"until [ -e {go} ]; do sleep 0.01; done\n"))
+    close = OwnLaunching.close
+
+    def ends_first(launching: OwnLaunching) -> None:
+        assert not launching.over
+        go.touch()
+
+        def over() -> bool:
+            launching.read()
+            return launching.over
+
+        assert until(over)
+        close(launching)
+
+    monkeypatch.setattr(OwnLaunching, "close", ends_first)
+    ours, theirs = socket.socketpair()
+    display = launcher.server.display
+    with ours, theirs, Connection.open(display) as conn, x_window(conn, launcher.server, "of the first") as window:
+        listener = socket.socket(socket.AF_UNIX)
+        server = Server(listener, os.getuid(), display)
+        serving = threading.Thread(target=server._serve_one, args=(theirs, Peer(theirs), threading.Semaphore()))
+        with monkeypatch.context() as patch:
+            for name, value in launcher.environment.items():
+                patch.setenv(name, value)
+            serving.start()
+            ours.sendall(b"launch late\n")
+            mark = json.loads(ours.makefile("rb").readline())["mark"]
+            mark_launched(conn, window, mark)
+            conn.sync()
+            ours.shutdown(socket.SHUT_WR)
+            serving.join()
+        assert [one.mark for one in OwnLauncher(conn, display).launches()] == [mark]
+    assert until(lambda: launcher.ask(b"launched\n")["launches"] == [])
 
 
 @pytest.mark.slow

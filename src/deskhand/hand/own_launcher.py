@@ -13,6 +13,7 @@ from .errors import DeskhandError, SetupError
 from .launch_environment import LaunchEnvironment
 from .launched_process import Exit, LaunchedProcess
 from .launcher import Launch, Launcher, Launching
+from .window_properties import Window
 from .x11 import Connection, core
 
 
@@ -52,9 +53,9 @@ class OwnLauncher(Launcher):
         facts = {"id": entry.id, "name": entry.name, "keep_open": keep_open, "session": session}
         return OwnLaunching(self._display, facts, where._replace(env=env), way, startup_id, startup_time, mark)
 
-    def window_of(self, mark: str) -> Optional[int]:
+    def window_of(self, mark: str) -> Optional[Window]:
         """The window that a launch was answered with, while it is there."""
-        return next((one.id for one in windows.read_all(self._conn) if one.launch_mark == mark), None)
+        return next((one for one in windows.read_all(self._conn) if one.launch_mark == mark), None)
 
     def launches(self) -> List[Launch]:
         return list(launches.remembered(self._conn, self._display))

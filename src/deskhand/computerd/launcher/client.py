@@ -29,7 +29,7 @@ T = TypeVar("T")
 _LONGEST_ANSWER, _LONGEST_LISTING = 1 << 18, 1 << 24
 #: Seconds until there is a connection, and until an answer is whole.
 _CONNECT, _ANSWER, _LAUNCH, _PROBE = 2.0, 15.0, 25.0, 0.5
-#: Seconds for the application's last words.
+#: Seconds for the last line, with the application's last words.
 _LAST = 1.0
 _MOST_APPS, _MOST_LAUNCHES, _MOST_PIDS, _MOST_DIRECTORIES = 20000, 2000, 20000, 1000
 
@@ -257,10 +257,7 @@ class _FollowedLaunching(Launching):
     def last_words(self) -> str:
         if not self._last_words:
             self._ask_for_the_last()
-            deadline = time.monotonic() + _LAST
-            while self._open and time.monotonic() < deadline:
-                select.select([self._connection], [], [], max(0.0, deadline - time.monotonic()))
-                self.read()
+            self._await_the_last()
         return self._last_words
 
     def owns(self, pids: Sequence[int]) -> bool:
@@ -292,7 +289,15 @@ class _FollowedLaunching(Launching):
             except OSError:
                 self._open = False
 
+    def _await_the_last(self) -> None:
+        deadline = time.monotonic() + _LAST
+        while self._open and time.monotonic() < deadline:
+            select.select([self._connection], [], [], max(0.0, deadline - time.monotonic()))
+            self.read()
+
     def close(self) -> None:
+        if self._asked_last:
+            self._await_the_last()  # the launcher's record is written before it: who quits it next finds it
         self._open = False
         self._connection.close()
 

@@ -114,9 +114,10 @@ def _launch(launcher: OwnLauncher, name: str, peer: Peer) -> Answer:
         return {**_facts(launching), "last_words": launching.last_words()}
     finally:
         try:
-            window = launcher.window_of(launching.mark) if launching.over else None
-            if window is not None:  # of a process that ran before
-                launching.complete(window, True)
+            # Asked for whether it is over or not: it may be over before the record is written.
+            window = launcher.window_of(launching.mark)
+            if window is not None:
+                launching.complete(window.id, not launching.owns(window.pids))
         finally:
             launching.close()
 
