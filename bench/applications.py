@@ -63,9 +63,9 @@ def act(given): return module.find("app0500", os.environ).name
 """
 
 
-def make_entries(folder: Path) -> None:
-    """1,000 entries of the size that real ones have: about 140 lines, most of them translations."""
-    for number in range(1000):
+def make_entries(folder: Path, count: int = 1000) -> None:
+    """Entries of the size that real ones have: about 140 lines, most of them translations."""
+    for number in range(count):
         lines = ["[Desktop Entry]", "Type=Application", f"Name=Application {number}", "Exec=true %U", "Terminal=false"]
         for key in ("Name", "GenericName", "Comment", "Keywords"):
             lines += [f"{key}[{language}]={key} {language} {number} äöü" for language in LANGUAGES.split()]

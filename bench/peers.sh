@@ -5,8 +5,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
-debian=(xdotool scrot maim imagemagick libglib2.0-bin libgtk-3-bin python3-gi python3-xdg python3-tk python3-pyqt5 gir1.2-gtk-3.0 xterm
-  firefox-esr thunar mousepad xfce4-terminal)
+debian=(xdotool scrot maim imagemagick libglib2.0-bin libgtk-3-bin python3-gi python3-xdg python3-tk python3-pyqt5 python3-pyqt6
+  gir1.2-gtk-3.0 gir1.2-gtk-4.0 xterm firefox-esr thunar mousepad xfce4-terminal)
 pypi=(mss Pillow pyautogui pynput modal-computer-use)
 missing=()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench import applications, click, daemon, launch, one_file, resident, screenshot, step, text
+from bench import applications, click, daemon, growth, launch, one_file, resident, screenshot, step, text
 from bench.sides import Answer
 
 #: Each gets the number of rounds: how often each side is measured, or a share of it that its docstring tells.
@@ -16,6 +16,7 @@ QUESTIONS: dict[str, Callable[[int], Answer]] = {
     "one-file": one_file.ask,
     "resident": resident.ask,
     "daemon": daemon.ask,
+    "growth": growth.ask,
     "launch": launch.ask,
     "text": text.ask,
     "step": step.ask,

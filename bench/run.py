@@ -15,6 +15,7 @@ from bench.chart import draw
 from bench.questions import QUESTIONS
 from bench.sides import ROUNDS, Answer, Row
 from bench.table import page
+from bench.versions import versions
 from deskhand.errors import DeskhandError
 
 #: Asked when none is named: ``step-stock`` takes as long as ``step`` again.
@@ -31,6 +32,7 @@ def run(
     """Ask, print as it goes, write the files; the exit status."""
     answers: list[Answer] = []
     failed = 0
+    on = machine()
     for name in questions or USUAL:
         print(f"\n{name}", flush=True)
         try:
@@ -41,19 +43,20 @@ def run(
             continue
         answers.append(answer)
         _print(answer)
-        found = {"machine": machine(), "answers": [one.as_dict() for one in answers]}
+        found = {"machine": on, "answers": [one.as_dict() for one in answers]}
         if json_file is not None:  # after each: a long run that is stopped has said what it knows
             json_file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    publish(answers, machine(), chart_file, page_file)
+    publish(answers, on, chart_file, page_file)
     return failed
 
 
 def publish(answers: Sequence[Answer], on: dict[str, Any], chart_file: Path | None, page_file: Path | None) -> None:
-    """Draw the chart and write the page."""
+    """Draw the chart and write the page; what a page says before its measured part stays."""
     if chart_file is not None and answers:
         draw(answers, chart_file)
     if page_file is not None and answers:
-        page_file.write_text(page(answers, on), encoding="utf-8")
+        before = page_file.read_text(encoding="utf-8") if page_file.exists() else ""
+        page_file.write_text(page(answers, {"versions": versions(), **on}, before), encoding="utf-8")
 
 
 def read(json_file: Path) -> tuple[list[Answer], dict[str, Any]]:
@@ -66,11 +69,11 @@ def read(json_file: Path) -> tuple[list[Answer], dict[str, Any]]:
 def machine() -> dict[str, Any]:
     """What the run stood on; no name and no path of it."""
     return {
+        "versions": versions(),
         "cores": os.cpu_count(),
         "architecture": platform.machine(),
         "system": platform.freedesktop_os_release().get("PRETTY_NAME", platform.system()),
         "python": platform.python_version(),
-        "load before and after": [round(one, 1) for one in os.getloadavg()],
     }
 
 

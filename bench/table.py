@@ -7,29 +7,38 @@ from typing import Any
 
 from bench.sides import Answer, Row
 
+#: What stands before this line in a page is written by hand, and kept.
+MEASURED = "<!-- measured: written by deskhand bench -->"
 HEAD = """\
-# Benchmarks
+# Performance
+"""
+INTRODUCTION = """\
+## What was measured
 
-Made by `deskhand bench --page docs/benchmarks.md`. Each question was asked of every side in turns, in one run, on the
-same displays; what was asked in another run is not to be compared with it. Figures are how many times as long as ours
-the others take (1.00 is ours); where a result can be right or wrong, the tries that were right stand behind.
+Each question was asked of every side in turns, in one run, on the same displays; what was asked in another question is
+not to be compared with it. Figures are how many times as long as ours the others take (1.00 is ours); where a result
+can be right or wrong, the tries that were right stand behind.
 
-![Ratios](benchmarks.png)
+![Ratios](performance.png)
 """
 
 
-def page(answers: Sequence[Answer], machine: Mapping[str, Any]) -> str:
-    """Markdown for all answers."""
-    facts = ", ".join(f"{name} {value}" for name, value in machine.items() if name != "load before and after")
-    parts = [HEAD.rstrip(), f"Machine: {facts}."]
+def page(answers: Sequence[Answer], machine: Mapping[str, Any], before: str = "") -> str:
+    """Markdown for all answers, after what ``before``, the page as it was, has above its measured part."""
+    kept = before.partition(MEASURED)[0].rstrip() if MEASURED in before else HEAD.rstrip()
+    facts = ", ".join(f"{name} {value}" for name, value in machine.items() if not isinstance(value, (dict, list)))
+    parts = [f"{kept}\n\n{MEASURED}", INTRODUCTION.rstrip(), f"Machine: {facts}."]
+    if machine.get("versions"):
+        parts.append("Versions: " + ", ".join(f"{name} {value}" for name, value in machine["versions"].items()) + ".")
     for answer in answers:
-        parts.append(f"## {answer.question}: {answer.words}")
+        parts.append(f"### {answer.question}: {answer.words}")
         if answer.rows:
             parts.append(_table(answer.rows))
-        parts += [f"- {name}: {_value(value)}" for name, value in answer.facts.items()]
-        parts += [f"- {note}" for note in answer.notes]
-    text = "\n\n".join(parts).replace("\n\n- ", "\n- ") + "\n"
-    return text.replace("|\n- ", "|\n\n- ").replace("hand\n- ", "hand\n\n- ")
+        lines = [f"- {name}: {_value(value)}" for name, value in answer.facts.items()]
+        lines += [f"- {note}" for note in answer.notes]
+        if lines:
+            parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
 
 
 def _table(rows: Sequence[Row]) -> str:

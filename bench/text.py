@@ -32,7 +32,7 @@ def text_of(name: str) -> str:
 
 
 def ask(rounds: int, kinds: tuple[str, ...] = KINDS, loads: tuple[bool, ...] = (False, True)) -> Answer:
-    """``rounds`` / 3 tries of each side in each case: five fields, two texts, two loads."""
+    """``rounds`` / 3 tries of each side in each case: seven fields, two texts, two loads."""
     answer = Answer("text", WORDS)
     with TemporaryDirectory() as folder, xvfb() as server, window_manager(server), Hand(server.display) as hand:
         for kind in kinds:

@@ -18,8 +18,15 @@ from bench.sides import SYSTEM_PYTHON, NotInstalled
 from deskhand.hand.hand import Hand
 
 _FIXTURES = Path(__file__).parents[1] / "tests/fixtures"
-_MODULES = {"GTK 3": ("gtk", "gi"), "Qt 5": ("qt", "PyQt5.QtWidgets"), "Tk": ("tk", "tkinter")}
-KINDS = (*_MODULES, "xterm", "Firefox")
+#: The fixture, and what its Python must be able to run.
+_TOOLKITS = {
+    "GTK 3": ("gtk", "import gi; gi.require_version('Gtk', '3.0')"),
+    "GTK 4": ("gtk4", "import gi; gi.require_version('Gtk', '4.0')"),
+    "Qt 5": ("qt", "import PyQt5.QtWidgets"),
+    "Qt 6": ("qt6", "import PyQt6.QtWidgets"),
+    "Tk": ("tk", "import tkinter"),
+}
+KINDS = (*_TOOLKITS, "xterm", "Firefox")
 #: Seconds for a window to come up, and for the last character to arrive.
 PATIENCE, ARRIVAL = 60.0, 3.0
 
@@ -53,8 +60,8 @@ def widget(kind: str, hand: Hand, env: Mapping[str, str], folder: Path) -> Itera
         shell = f"stty raw -echo; echo ready; exec cat >{log}"
         command = ["xterm", "-u8", "-e", "sh", "-c", shell]
     else:
-        name, module = _MODULES[kind]
-        if subprocess.run([SYSTEM_PYTHON, "-c", f"import {module}"], capture_output=True, check=False).returncode:
+        name, needed = _TOOLKITS[kind]
+        if subprocess.run([SYSTEM_PYTHON, "-c", needed], capture_output=True, check=False).returncode:
             raise NotInstalled
         command = [SYSTEM_PYTHON, str(_FIXTURES / f"{name}_text.py"), str(log)]
     process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

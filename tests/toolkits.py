@@ -19,7 +19,13 @@ from deskhand.testing import XServer
 FIXTURES = Path(__file__).parent / "fixtures"
 #: The distribution's own Python, which has its toolkits.
 PYTHON = "/usr/bin/python3"
-_MODULES = {"gtk": "gi", "tk": "tkinter", "qt": "PyQt5.QtWidgets"}
+_NEEDED = {
+    "gtk": "import gi; gi.require_version('Gtk', '3.0')",
+    "gtk4": "import gi; gi.require_version('Gtk', '4.0')",
+    "qt": "import PyQt5.QtWidgets",
+    "qt6": "import PyQt6.QtWidgets",
+    "tk": "import tkinter",
+}
 
 
 class ToolkitWindow:
@@ -68,10 +74,9 @@ class ToolkitWindow:
 def toolkit_window(
     server: XServer, kind: str, log: Path, *arguments: str, focused: bool = True
 ) -> Iterator[ToolkitWindow]:
-    """A window of ``kind`` (gtk, tk, qt) that is mapped and has the keyboard focus (``focused``)."""
-    found = subprocess.run([PYTHON, "-c", f"import {_MODULES[kind]}"], capture_output=True, check=False)
-    if found.returncode:
-        pytest.skip(f"{PYTHON} has no {_MODULES[kind]}")
+    """A window of ``kind`` (gtk, gtk4, qt, qt6, tk) that is mapped and has the keyboard focus (``focused``)."""
+    if subprocess.run([PYTHON, "-c", _NEEDED[kind]], capture_output=True, check=False).returncode:
+        pytest.skip(f"{PYTHON} can not {_NEEDED[kind]}")
     env = {**server.env, "LC_ALL": "C.UTF-8", "GTK_IM_MODULE": "gtk-im-context-simple", "NO_AT_BRIDGE": "1"}
     command = [PYTHON, str(FIXTURES / f"{kind}_text.py"), str(log), *arguments]
     process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

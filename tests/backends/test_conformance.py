@@ -115,12 +115,12 @@ class Remote(GuestConformance):
         return lambda server: host
 
 
-@pytest.mark.slow
+@pytest.mark.long
 class TestGuestSsh(Remote):
     pass
 
 
-@pytest.mark.long
+@pytest.mark.slow
 class TestGuestSshResident(Remote):
     resident = True
 

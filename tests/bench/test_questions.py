@@ -13,7 +13,7 @@ from bench.settle.scenarios import SCENARIOS
 from bench.sides import PEERS_PYTHON, SYSTEM_PYTHON, Answer, HeldPeer, NotInstalled, Row, in_turns
 from PIL import Image, ImageDraw
 
-from bench import launch, resident, run, step, text
+from bench import growth, launch, resident, run, step, text
 from deskhand.testing import window_manager, xvfb
 
 
@@ -88,6 +88,12 @@ def test_a_run_is_written_drawn_and_read_back(tmp_path: Path, monkeypatch: pytes
     assert run.main(["--from", str(files[0]), "--page", str(again)]) == 0
     page = files[2].read_text()
     assert again.read_text() == page
+    by_hand = "# Ours\n\nWords of ours.\n"
+    again.write_text(page.replace("# Performance\n", by_hand).replace("a note", "an old note"))
+    assert run.main(["--from", str(files[0]), "--page", str(again)]) == 0
+    assert again.read_text() == page.replace("# Performance\n", by_hand)
+    assert machine["versions"]["deskhand"]
+    assert f"xvfb {machine['versions']['xvfb']}" in page
     assert "| one case | 1.00 (1 of 1) | 7.50 (0 of 1) |" in page
     assert "a note" in page
     assert "x, y" in page
@@ -140,7 +146,16 @@ def test_what_stays_costs_little() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["GTK 3", "Tk", "xterm"])
+def test_many_desktops_and_many_applications() -> None:
+    answer = growth.ask(1, desktops=(1, 2), entries=(10, 20))
+    found = {(row.case, row.side): row.ratio for row in answer.rows}
+    assert found["a step, over all desktops", "1 desktop"] == found["an entry of the list", "10 entries"] == 1.0
+    assert {side for _case, side in found} == {"1 desktop", "2 desktops", "10 entries", "20 entries"}
+    assert 0 < answer.facts["steps of the slowest of 2 desktops, the median's being 1"] <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["GTK 3", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("Tk", "xterm"))])
 def test_text_is_read_back_from_the_field(kind: str) -> None:
     answer = text.ask(1, (kind,), (False,))
     if any("is not installed" in note and kind in note for note in answer.notes):

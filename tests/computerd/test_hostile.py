@@ -51,7 +51,7 @@ def test_connections_are_bounded(running: RunningDaemon) -> None:
             one.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_body_that_is_too_slow_or_too_large_is_told_so(running: RunningDaemon) -> None:
     with socket.create_connection(running.address, 40) as slow, socket.create_connection(running.address, 40) as large:
         slow.sendall(head(running, "Host: localhost", f"Content-Length: {len(CLICK)}") + CLICK[:-1])

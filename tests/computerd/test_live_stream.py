@@ -132,7 +132,7 @@ def test_the_picture_is_exact_once_it_is_still(running: RunningDaemon, conn: Con
         assert viewer.screen.tobytes() == capture(conn).tobytes()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_viewer_may_stay(running: RunningDaemon, conn: Connection) -> None:
     with RawViewer(running, cookie(running)) as viewer:
         viewer.until_quiet()

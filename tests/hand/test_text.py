@@ -132,7 +132,7 @@ def test_200_mixed_characters_are_exact_on_a_busy_machine(openbox_display: XServ
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["gtk", "qt", "tk"])
+@pytest.mark.parametrize("kind", ["gtk", "gtk4", "qt", "qt6", "tk"])
 @pytest.mark.parametrize(
     ("layout", "locks", "group"),
     [("us", 18, 0), ("de", 0, 0), ("fr", 2, 0), ("ru", 0, 0), ("gr", 0, 0), ("us,ru", 2, 1), ("us,de,ru", 0, 2)],

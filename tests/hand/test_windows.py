@@ -36,6 +36,7 @@ def bare(display: XServer) -> Iterator[Managed]:
 def test_lists_what_a_window_says_about_itself(openbox: Managed) -> None:
     conn, server = openbox
     with x_window(conn, server, "Grüße – 世界", "--wm-class", "some,Thing", "--pid") as window:
+        assert windows.await_state(conn, lambda: windows.active_window(conn) == window, 5.0)
         (facts,) = windows.list_windows(conn)
         assert facts["id"] == window
         assert (facts["title"], facts["app_id"], facts["class"]) == ("Grüße – 世界", "Thing", "Thing")
