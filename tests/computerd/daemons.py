@@ -7,7 +7,9 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -22,6 +24,13 @@ from tests.commands import PROGRAM, environment
 from tests.computerd.launchers import RunningLauncher, open_directory
 
 _PATIENCE = 30.0
+#: Becomes the program of the following words, with a descriptor passed as sd_listen_fds(3) says.
+PASS_ON = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1", LISTEN_FDNAMES="computerd.socket")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 class RunningDaemon:
@@ -107,8 +116,9 @@ def daemon(
     token_file: Path | None = None,
     env: dict[str, str] | None = None,
     pass_fds: Sequence[int] = (),
+    passed: socket.socket | None = None,
 ) -> Iterator[RunningDaemon]:
-    """``deskhand serve`` on the display of ``server``."""
+    """``deskhand serve`` on the display of ``server``; ``passed`` is a socket as a service manager passes one."""
     path = token_file or write_token(directory)
     words = [PROGRAM, "serve", "--display", server.display, "--listen", listen, *options]
     if server.xauthority is not None:
@@ -117,6 +127,9 @@ def daemon(
         words += ["--launcher", str(launcher)]
     if not pass_fds:
         words += ["--token-file", str(path)]
+    if passed is not None:
+        words = [sys.executable, "-c", PASS_ON, str(passed.fileno()), *words]
+        pass_fds = (*pass_fds, passed.fileno())
     process = subprocess.Popen(
         words, env=env or environment(None), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
         start_new_session=True, pass_fds=pass_fds,

@@ -78,23 +78,41 @@ def test_firefox_has_policies_without_first_run_pages() -> None:
     assert policies["UserMessaging"]["SkipOnboarding"] is True
 
 
-@pytest.mark.parametrize("unit", ["deskhand-launcher@", "deskhand-computerd@"])
-def test_units_are_read_by_systemd(unit: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "kind", ["deskhand-launcher@.service", "deskhand-computerd@.service", "deskhand-computerd@.socket"]
+)
+def test_units_are_read_by_systemd(kind: str, tmp_path: Path) -> None:
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("systemd is not installed")
-    for path in (DEPLOY / "systemd").glob("*.service"):
+    for path in (DEPLOY / "systemd").glob("deskhand-*@.*"):
         # What it starts is not installed here, and is not what is looked at.
         (tmp_path / path.name).write_text(path.read_text().replace("/opt/deskhand/bin/deskhand", "/bin/true"))
-    place = str(tmp_path / f"{unit}somebody.service")
+    place = str(tmp_path / kind.replace("@", "@somebody"))
     done = subprocess.run([program, "verify", place], capture_output=True, text=True, timeout=60)
     about_ours = [line for line in done.stderr.splitlines() if "deskhand" in line]
     assert (done.returncode, about_ours) == (0, [])
-    if unit == "deskhand-computerd@":
+    if kind == "deskhand-computerd@.service":
         done = subprocess.run(
-            [program, "security", "--offline=true", "--threshold=25", place], capture_output=True, text=True, timeout=60
+            [program, "security", "--offline=true", "--threshold=12", place], capture_output=True, text=True, timeout=60
         )
         assert done.returncode == 0, done.stdout[-300:]
+
+
+def test_computerd_is_enabled_with_its_socket_and_serves_what_that_listens_at(tmp_path: Path) -> None:
+    service = (DEPLOY / "systemd/deskhand-computerd@.service").read_text()
+    assert "\nRequires=deskhand-computerd@%i.socket\n" in service
+    assert " serve --listen systemd " in service
+    program = shutil.which("systemctl")
+    if program is None:
+        pytest.skip("systemd is not installed")
+    units = tmp_path / "etc/systemd/system"
+    shutil.copytree(DEPLOY / "systemd", units)
+    words = [program, f"--root={tmp_path}", "enable", "deskhand-computerd@somebody"]
+    subprocess.run(words, check=True, capture_output=True, timeout=60)
+    enabled = {str(path.relative_to(units)) for path in units.glob("*.wants/*")}
+    wanted = {"graphical": "service", "sockets": "socket"}
+    assert enabled == {f"{by}.target.wants/deskhand-computerd@somebody.{kind}" for by, kind in wanted.items()}
 
 
 def test_every_example_task_starts_its_desktop_in_the_same_way() -> None:

@@ -82,7 +82,7 @@ class FakeSandbox:
         if "cksum" in command:
             return 0, "", ""
         if "import -window root" in command:
-            self.files[_target(command)] = picture(self.size)
+            self.files |= dict.fromkeys(_targets(command), picture(self.size))
             return 0, "", ""
         if command.startswith("base64 "):
             content = self.files.get(command.split()[2])
@@ -140,9 +140,10 @@ def size_of(content: bytes) -> tuple[int, int]:
         return image.size
 
 
-def _target(command: str) -> str:
+def _targets(command: str) -> list[str]:
+    """Where the chain moves the picture to: the file that was asked for, and Harbor's newest."""
     words = shlex.split(shlex.split(command)[-1]) if command.startswith("bash ") else shlex.split(command)
-    return words[words.index("mv") + 3]
+    return [words[place + 3] for place, word in enumerate(words) if word == "mv"]
 
 
 def _result(code: int, stdout: str, stderr: str) -> Any:

@@ -132,7 +132,7 @@ class Computer:
         finally:
             connection.close()
 
-    def act(self, *actions: Mapping[str, Any], picture: bool = False, settle: str = "quiet") -> Any:
+    def act(self, *actions: Mapping[str, Any], picture: bool | Mapping[str, Any] = False, settle: str = "quiet") -> Any:
         """A batch; its answer, whatever became of it."""
         batch = {
             "actions": list(actions),
@@ -142,7 +142,9 @@ class Computer:
         }
         return self.request("POST", "/act", batch, timeout=120.0).json
 
-    def done(self, *actions: Mapping[str, Any], picture: bool = False, settle: str = "quiet") -> Any:
+    def done(
+        self, *actions: Mapping[str, Any], picture: bool | Mapping[str, Any] = False, settle: str = "quiet"
+    ) -> Any:
         """A batch that must succeed."""
         answer = self.act(*actions, picture=picture, settle=settle)
         assert answer["ok"], answer

@@ -34,7 +34,13 @@ def serve(
         int | None, typer.Option("--token-fd", metavar="N", min=0, help="A descriptor to read the token from.")
     ] = None,
     listen: Annotated[
-        str, typer.Option("--listen", metavar="HOST:PORT", help="Where; or unix:PATH. Port 0 takes any.")
+        str,
+        typer.Option(
+            "--listen",
+            metavar="HOST:PORT",
+            help="Where; port 0 takes any. Or unix:PATH; or systemd, the socket that a socket unit passes, which nobody"
+            " else can take while this is started again; or fd:N, a socket of that number.",
+        ),
     ] = "127.0.0.1:8765",
     launcher: Annotated[
         str | None,

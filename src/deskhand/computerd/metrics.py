@@ -29,8 +29,8 @@ class Metrics:
         labels = (("route", route),)
         self._sums[labels] += seconds
         buckets = self._buckets[labels]
-        for number, bound in enumerate(_BUCKETS):
-            buckets[number] += seconds <= bound
+        for index, bound in enumerate(_BUCKETS):
+            buckets[index] += seconds <= bound
         buckets[-1] += 1
 
     def batch(self, results: Iterable[dict[str, object]], settle: str) -> None:
@@ -45,32 +45,32 @@ class Metrics:
         """Everything; ``gauges`` are what is known only now: what each means, and its value."""
         lines: list[str] = []
         for name, help_text in _HELP.items():
-            _head(lines, name, help_text, "counter")
-            lines += [
-                f"{name}{_braces(labels)} {_number(value)}" for labels, value in sorted(self._counts[name].items())
-            ]
+            head(lines, name, help_text, "counter")
+            lines += [f"{name}{braces(labels)} {number(value)}" for labels, value in sorted(self._counts[name].items())]
         name = "deskhand_request_seconds"
-        _head(lines, name, "Seconds until a request was answered.", "histogram")
+        head(lines, name, "Seconds until a request was answered.", "histogram")
         for labels, buckets in sorted(self._buckets.items()):
             for bound, count in zip((*(f"{one:g}" for one in _BUCKETS), "+Inf"), buckets, strict=True):
-                lines.append(f"{name}_bucket{_braces((*labels, ('le', bound)))} {count}")
-            lines.append(f"{name}_sum{_braces(labels)} {self._sums[labels]:.6f}")
-            lines.append(f"{name}_count{_braces(labels)} {buckets[-1]}")
-        for gauge, (help_text, value) in {**gauges, **self._process()}.items():
-            _head(lines, gauge, help_text, "counter" if gauge.endswith("_total") else "gauge")
-            lines.append(f"{gauge} {_number(value)}")
+                lines.append(f"{name}_bucket{braces((*labels, ('le', bound)))} {count}")
+            lines.append(f"{name}_sum{braces(labels)} {self._sums[labels]:.6f}")
+            lines.append(f"{name}_count{braces(labels)} {buckets[-1]}")
+        for gauge, (help_text, value) in {**gauges, **process_gauges(self._began)}.items():
+            head(lines, gauge, help_text, "counter" if gauge.endswith("_total") else "gauge")
+            lines.append(f"{gauge} {number(value)}")
         return "\n".join(lines) + "\n"
 
-    def _process(self) -> dict[str, tuple[str, float]]:
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        with open("/proc/self/statm", encoding="ascii") as file:
-            pages = int(file.read().split()[1])
-        return {
-            "process_cpu_seconds_total": ("Processor time, in seconds.", usage.ru_utime + usage.ru_stime),
-            "process_resident_memory_bytes": ("Resident memory.", pages * os.sysconf("SC_PAGE_SIZE")),
-            "process_open_fds": ("Open descriptors.", len(os.listdir("/proc/self/fd"))),
-            "process_start_time_seconds": ("When it started, since the epoch.", self._began),
-        }
+
+def process_gauges(began: float) -> dict[str, tuple[str, float]]:
+    """What every process of ours tells of itself; ``began`` is when it started, seconds since the epoch."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    with open("/proc/self/statm", encoding="ascii") as file:
+        pages = int(file.read().split()[1])
+    return {
+        "process_cpu_seconds_total": ("Processor time, in seconds.", usage.ru_utime + usage.ru_stime),
+        "process_resident_memory_bytes": ("Resident memory.", pages * os.sysconf("SC_PAGE_SIZE")),
+        "process_open_fds": ("Open descriptors.", len(os.listdir("/proc/self/fd"))),
+        "process_start_time_seconds": ("When it started, since the epoch.", began),
+    }
 
 
 _HELP = {
@@ -81,16 +81,19 @@ _HELP = {
 }
 
 
-def _head(lines: list[str], name: str, help_text: str, kind: str) -> None:
+def head(lines: list[str], name: str, help_text: str, kind: str) -> None:
+    """What stands before a metric's samples."""
     lines += [f"# HELP {name} {help_text}", f"# TYPE {name} {kind}"]
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """All of its digits: a counter that is rounded stands still."""
     return str(int(value)) if value == int(value) else repr(value)
 
 
-def _braces(labels: Labels) -> str:
+def braces(labels: Labels) -> str:
+    """The labels of a sample; nothing when there are none."""
+
     def escaped(value: str) -> str:
         return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 

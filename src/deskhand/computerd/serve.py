@@ -1,4 +1,4 @@
-"""Serve one desktop over HTTP until told to end: the sockets, the server, the service manager."""
+"""Serve one desktop over HTTP until told to end: the server, and what the service manager is told."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import logging
 import os
 import signal
 import socket
-import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from deskhand.computerd.app import Access, Computerd, create_app
 from deskhand.computerd.connections import DeadlineProtocol
 from deskhand.computerd.health import Health
+from deskhand.computerd.listening import address_of, listening
 from deskhand.computerd.live.control import Control
 from deskhand.computerd.live.mount import LiveView
 from deskhand.computerd.logs import say, set_up
@@ -23,8 +23,6 @@ from deskhand.computerd.notify import Notifier
 from deskhand.computerd.recording import Recording
 from deskhand.computerd.secret import keep_memory_private
 from deskhand.computerd.served import ServedDesktop
-from deskhand.desktop.address import tcp_socket
-from deskhand.errors import SetupError
 from deskhand.extras import needs
 from deskhand.hand.launcher import Launcher, NoLauncher
 
@@ -39,7 +37,7 @@ _PARTING = 5
 
 @dataclass(frozen=True)
 class Settings:
-    """How to serve. ``token`` is its digest; ``listen`` is HOST:PORT (port 0: any), ``unix:PATH`` or ``fd:NUMBER``."""
+    """How to serve. ``token`` is its digest; ``listen`` is what ``listening`` takes, HOST:PORT and more."""
 
     display: str | None
     xauthority: str | None
@@ -137,88 +135,6 @@ class _Server(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def listening(listen: str) -> Iterator[socket.socket]:
-    """A listening socket at HOST:PORT or ``unix:PATH``; the path is for its owner alone, and removed at the end.
-
-    ``fd:NUMBER`` is one that was listened on before us and is kept by who started us: while we are started again
-    nobody else on this machine can take the address, and with it the tokens that clients send there.
-
-    Raises:
-        SetupError: It can not be had.
-    """
-    if listen.startswith("unix:"):
-        path = listen.removeprefix("unix:")
-        with _unix_socket(path) as sock:
-            yield sock
-        return
-    try:
-        sock = _given(listen) if listen.startswith("fd:") else tcp_socket(listen)
-    except (OSError, ValueError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise SetupError(f"{listen} can not be listened on ({why}): give --listen HOST:PORT or unix:PATH") from None
-    with sock:
-        yield sock
-
-
-def _given(listen: str) -> socket.socket:
-    sock = socket.socket(fileno=int(listen.removeprefix("fd:")))
-    sock.set_inheritable(False)
-    if not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-        raise ValueError("it is no socket that is listened on")
-    sock.setblocking(False)
-    return sock
-
-
-def address_of(sock: socket.socket) -> str:
-    """Where a socket listens, as a client is told it."""
-    name: Any = sock.getsockname()
-    if sock.family == socket.AF_UNIX:
-        return f"unix:{name}"
-    return f"[{name[0]}]:{name[1]}" if sock.family == socket.AF_INET6 else f"{name[0]}:{name[1]}"
-
-
-@contextlib.contextmanager
-def _unix_socket(path: str) -> Iterator[socket.socket]:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        try:
-            _remove_dead(path)
-            before = os.umask(0o177)
-            try:
-                sock.bind(path)
-            finally:
-                os.umask(before)
-            sock.listen(512)
-            sock.setblocking(False)
-        except OSError as error:
-            raise SetupError(f"no socket can be made at {path}: {error.strerror or error}") from None
-        ours = os.lstat(path)
-        try:
-            yield sock
-        finally:
-            with contextlib.suppress(OSError):
-                there = os.lstat(path)
-                if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino):
-                    os.unlink(path)
-
-
-def _remove_dead(path: str) -> None:
-    """Remove the socket that a killed daemon left; touch nothing else."""
-    try:
-        if not stat.S_ISSOCK(os.lstat(path).st_mode):
-            return
-    except FileNotFoundError:
-        return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(2.0)
-        try:
-            probe.connect(path)
-        except ConnectionRefusedError:
-            os.unlink(path)
-        except TimeoutError:
-            pass
 
 
 def _launcher(path: str | None) -> Launcher | None:

@@ -13,7 +13,7 @@ import os
 import secrets
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -21,11 +21,12 @@ from typing import Any
 from deskhand.backends.base import Envelope, Outcome
 from deskhand.errors import DeskhandError, SetupError
 from deskhand.fleet import fingerprint
-from deskhand.fleet.errors import NoneFree
+from deskhand.fleet.errors import LeaseLost, NoneFree
 from deskhand.fleet.holding import DEATH, Holding
 from deskhand.fleet.making import DesktopMaker, Made, Maker, end_desktop, orphans, own_mark
-from deskhand.fleet.options import Counts, Options
+from deskhand.fleet.options import Options
 from deskhand.fleet.pool import PATIENCE, Lease, checked_ttl, lost
+from deskhand.fleet.record import Record
 from deskhand.fleet.warden import Warden
 from deskhand.hand.state import is_alive
 
@@ -40,6 +41,7 @@ class _Waiting:
     holder: str
     ttl: float
     given: asyncio.Future[Holding] = field(repr=False)
+    began: float = field(default_factory=time.monotonic)
 
 
 class Host:
@@ -51,7 +53,8 @@ class Host:
     def __init__(self, options: Options, name: str = "local", maker: Maker | None = None) -> None:
         self.options = options
         self.name = name
-        self.counts = Counts()
+        self.record = Record()
+        self.counts = self.record.counts
         self.template = options.template
         self._mark = own_mark(f"{name}/{uuid.uuid4().hex[:8]}")
         self._own = maker is None
@@ -93,6 +96,7 @@ class Host:
         if self._own:
             self._warden = await asyncio.to_thread(Warden, self._mark)
             left = await asyncio.to_thread(orphans)
+            self.counts.orphans += len(left)
             for facts in left:
                 self._do(self._end_orphan(facts))
         self._fill()
@@ -137,7 +141,8 @@ class Host:
 
     async def renew(self, token: str, ttl: float | None = None) -> None:
         """See ``Pool.renew``."""
-        holding = self._of(token)
+        with self._fence():
+            holding = self._of(token)
         holding.renew(holding.ttl if ttl is None else checked_ttl(ttl))
         self._set_timer(holding)
 
@@ -149,9 +154,10 @@ class Host:
 
     async def reset(self, token: str, wait: float = PATIENCE) -> Lease:
         """See ``Pool.reset``."""
-        holding = self._of(token)
+        with self._fence():
+            holding = self._of(token)
         self.counts.resets += 1
-        self._end(holding, "it was reset", fill=False)
+        self._end(holding, "it was reset", "reset", fill=False)
         return self._lease(await self._acquire(holding.holder, holding.ttl, wait, first=True))
 
     async def health(self) -> dict[str, Any]:
@@ -171,7 +177,10 @@ class Host:
             "coming": self._coming,
             "waiting": len(self._waiting),
             "failure": str(self._failure) if self._failure is not None else None,
+            "began": self.record.began,
             **asdict(self.counts),
+            "lease_seconds": self.record.lease_seconds.as_dict(),
+            "wait_seconds": self.record.wait_seconds.as_dict(),
             "leases_now": [
                 {
                     "desktop": one.made.id,
@@ -187,6 +196,11 @@ class Host:
             "displays_ready": [made.display for made in self._free],
         }
 
+    async def detail(self) -> dict[str, Any]:
+        """``health``, and ``desktops`` with the state of each, and ``events``, the last that have happened."""
+        desktops = self.record.desktops(list(self._free), list(self._held.values()))
+        return {**await self.health(), "desktops": desktops, "events": self.record.events()}
+
     async def change(self) -> None:
         """Returns when something has changed: a desktop is ready, was given, or is gone."""
         await self._changed.wait()
@@ -194,21 +208,34 @@ class Host:
     # -- the desktop of a lease ---------------------------------------------------------------------------------------
 
     async def info(self, token: str) -> dict[str, Any]:
-        return await self._of(token).info()
+        with self._fence():
+            return await self._of(token).info()
 
     async def act(self, token: str, batch: Envelope) -> Outcome:
-        return await self._of(token).act(batch)
+        with self._fence():
+            return await self._of(token).act(batch)
 
     async def apps(self, token: str) -> list[dict[str, str]]:
-        return await self._of(token).apps()
+        with self._fence():
+            return await self._of(token).apps()
 
     async def windows(self, token: str) -> list[dict[str, Any]]:
-        return await self._of(token).windows()
+        with self._fence():
+            return await self._of(token).windows()
 
     async def quiet(self, token: str) -> None:
         """Release what is held down; the lease stands."""
         with contextlib.suppress(DeskhandError):
             await self._of(token).with_hand(lambda hand: hand.release() if hand.connected else None)
+
+    @contextlib.contextmanager
+    def _fence(self) -> Iterator[None]:
+        """Counts what is refused, or stopped, because its lease is over."""
+        try:
+            yield
+        except LeaseLost as error:
+            self.record.fenced(str(error))
+            raise
 
     def _of(self, token: str) -> Holding:
         holding = self._held.get(token)
@@ -234,6 +261,7 @@ class Host:
         except TimeoutError:
             if waiting.given.done() and not waiting.given.exception():
                 return waiting.given.result()
+            self.record.none_free(holder, max(0.0, wait))
             why = f"; the last that was started failed: {self._failure}" if self._failure is not None else ""
             raise NoneFree(
                 f"none of the {self.options.size} desktops became free within {max(0.0, wait):g} s{why}: wait longer,"
@@ -265,7 +293,7 @@ class Host:
             token = f"{self._numbers}.{secrets.token_urlsafe(18)}"
             holding = Holding(made, waiting.holder, self._numbers, token, waiting.ttl)
             self._held[token] = holding
-            self.counts.leases += 1
+            self.record.given(holding, time.monotonic() - waiting.began)
             self._set_timer(holding)
             waiting.given.set_result(holding)
         self._announce()
@@ -285,14 +313,15 @@ class Host:
             self._set_timer(holding)
         elif self._held.get(holding.token) is holding:
             self.counts.expired += 1
-            self._end(holding, "it was not renewed in time")
+            self._end(holding, "it was not renewed in time", "expired")
 
-    def _end(self, holding: Holding, why: str, fill: bool = True) -> None:
+    def _end(self, holding: Holding, why: str, what: str = "released", fill: bool = True) -> None:
         """From here on no call with its token reaches a desktop; the rest is done behind."""
         if self._held.pop(holding.token, None) is None:
             return
         if holding.over is None:
             holding.over = why
+        self.record.ended(holding, why, what)
         self._do(self._clear(holding, why))
         if not self._closed:
             self._fill()
@@ -319,6 +348,8 @@ class Host:
     async def _make(self) -> None:
         loop = asyncio.get_running_loop()
         made: Made | None = None
+        unlike: list[str] = []
+        number = self.record.starting()
         try:
             made = await loop.run_in_executor(self._starts, self._maker.make)
             self.counts.started += 1
@@ -330,10 +361,13 @@ class Host:
             self.counts.failed += 1
             self._failure = error
             self._in_a_row += 1
+            self.record.failed(error, bool(unlike))
         except Exception as error:  # a fault of ours must not leave the host one desktop short for ever
             self._failure = SetupError(f"a fault in deskhand itself: {type(error).__name__}: {error}. Please report it")
             self._in_a_row += 1
+            self.record.failed(self._failure, False)
         else:
+            self.record.started(number, made, self._in_a_row)
             self._in_a_row = 0
             self._failure = None
             if not self._closed:
@@ -341,6 +375,7 @@ class Host:
                 self._free.append(made)
                 made = None
         finally:
+            self.record.started(number, None, 0)
             self._coming -= 1
         if made is not None:
             self._do(self._retire(made))
@@ -390,8 +425,8 @@ class Host:
     def _died(self, made: Made) -> None:
         """A desktop has lost a process without which it is none: that of a lease, or a free one."""
         self._unwatch(made)
-        self.counts.died += 1
         holding = next((one for one in self._held.values() if one.made is made), None)
+        self.record.died(made, holding)
         if holding is not None:
             # Its client is told by the next call, and resets the lease; a spare stands in for the desktop.
             holding.dead = DEATH
@@ -403,12 +438,16 @@ class Host:
 
     async def _retire(self, made: Made) -> None:
         self._unwatch(made)
+        self.record.ending(made)
         try:
             await asyncio.get_running_loop().run_in_executor(self._ends, self._maker.end, made)
-            self.counts.ended += 1
         except DeskhandError as error:
             self._failure = error
             self._left_over = True
+            self.record.gone(made, error)
+        else:
+            self.record.gone(made)
+        self._announce()
 
     async def _end_orphan(self, facts: dict[str, Any]) -> None:
         with contextlib.suppress(DeskhandError):

@@ -38,7 +38,12 @@ class Options:
 
 @dataclass
 class Counts:
-    """What a host has done since it began."""
+    """What a host has done since it began.
+
+    ``expired``: leases that were not renewed in time. ``refused``: desktops that were not like the template.
+    ``fenced``: calls whose lease was over. ``none_free``: who waited in vain. ``retried``: starts that succeeded after
+    one that had failed. ``orphans``: desktops of hosts that were killed, ended by this one.
+    """
 
     leases: int = 0
     expired: int = 0
@@ -48,3 +53,7 @@ class Counts:
     failed: int = 0
     refused: int = 0
     died: int = 0
+    fenced: int = 0
+    none_free: int = 0
+    retried: int = 0
+    orphans: int = 0

@@ -17,7 +17,9 @@ from deskhand.hand.answering import error_reply
 Answer = dict[str, Any]
 
 #: What can be asked of a host.
-METHODS = frozenset({"acquire", "renew", "release", "reset", "health", "info", "act", "apps", "windows", "quiet"})
+METHODS = frozenset(
+    {"acquire", "renew", "release", "reset", "health", "detail", "info", "act", "apps", "windows", "quiet"}
+)
 
 
 class Way(Protocol):

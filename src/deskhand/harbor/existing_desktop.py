@@ -115,7 +115,7 @@ class ExistingDesktop(Computer1):  # type: ignore[misc]
         if is_generic(provider):
             fit_generic(provider, self._settings, zooms=driver.zooms)
         else:
-            fit_native(provider)
+            fit_native(provider, driver.zooms)
             guard_own_loop(self, provider)
         return provider
 

@@ -62,7 +62,7 @@ def _patch_provider(settings: Settings, zooms: bool) -> None:
     def _build_provider(self: Any) -> Any:
         provider = build(self)
         if not is_generic(provider):
-            fit_native(provider)
+            fit_native(provider, zooms)
             guard_own_loop(self, provider)
         return provider
 

@@ -8,6 +8,7 @@ from harbor.agents.computer_1.providers.base import ModelStep
 from harbor.agents.computer_1.providers.generic import GenericJsonProvider
 from harbor.agents.computer_1.runtime import ComputerAction, CoordinateSpace
 
+from deskhand.harbor.native import offer_what_there_is
 from deskhand.harbor.prompt import edit_prompt
 from deskhand.harbor.settings import NORMALIZED, BadSetting, Settings
 
@@ -25,15 +26,17 @@ def check_provider(settings: Settings, provider_name: str) -> None:
             f"coordinate_space={space!r} goes with the generic provider (litellm): {provider_name} has its own"
         )
     if size is not None and provider_name not in (*_IN_PICTURE_PIXELS, *_ON_A_GRID):
+        tinker = provider_name == "tinker"
+        why = "which tells its model the screen's pixels" if tinker else "which scales positions by itself"
         raise BadSetting(
-            f"screenshot_size={size[0]}x{size[1]} does not go with the provider {provider_name}, which scales positions"
-            " by itself: leave it out, or use provider=litellm"
+            f"screenshot_size={size[0]}x{size[1]} does not go with the provider {provider_name}, {why}: leave it out,"
+            " or use provider=litellm"
         )
 
 
 def fit_generic(provider: Any, settings: Settings, zooms: bool) -> None:
     """The generic provider: PNG, a prompt that is true, and positions on a grid where that is set."""
-    fit_native(provider)
+    provider.screenshot_format = "png"
     provider._prompt_template = edit_prompt(settings, zooms)(provider._prompt_template)
     if settings.screenshot_size is not None:
         # What the prompt says of the display's size is that of the pictures: the model's pixels are theirs.
@@ -50,9 +53,10 @@ def fit_generic(provider: Any, settings: Settings, zooms: bool) -> None:
         provider.parse = parse_on_grid
 
 
-def fit_native(provider: Any) -> None:
-    """Any other provider: PNG. What it offers and is not there is answered with an error when it is asked for."""
+def fit_native(provider: Any, zooms: bool) -> None:
+    """Any other provider: PNG, and only what there is is offered."""
     provider.screenshot_format = "png"
+    offer_what_there_is(provider, zooms)
 
 
 def is_generic(provider: Any) -> bool:

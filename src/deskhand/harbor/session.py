@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import shlex
-import tempfile
 import time
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -28,6 +27,7 @@ from deskhand.harbor.drivers.driver import Driver, Readiness, Region
 from deskhand.harbor.drivers.hand import HandDriver, has_python
 from deskhand.harbor.drivers.tools import ToolsDriver
 from deskhand.harbor.errors import BAD_GATEWAY, BAD_REQUEST, FORBIDDEN, NotReady, SandboxLost
+from deskhand.harbor.sending import send_file
 from deskhand.harbor.settings import Settings
 from deskhand.harbor.translation import BROWSER, to_picture, to_screen
 
@@ -53,6 +53,7 @@ class Desktop:
         self.zoom: Region | None = None
         self.png: bytes | None = None
         self.execs = 0
+        self.uploads = True
         self._lost: str | None = None
 
     # -- what a driver asks of its sandbox
@@ -77,6 +78,10 @@ class Desktop:
     @property
     def patience(self) -> int:
         return int(self._session._request_timeout_sec)
+
+    def no_uploads(self, why: str) -> None:
+        self.uploads = False
+        self._logger.warning("upload_file does not work in this sandbox (%s): files are sent through exec", why)
 
     async def command(self, command: str, *, timeout_sec: int, label: str) -> ExecResult:
         if self._lost is not None:
@@ -226,7 +231,7 @@ class ExistingDesktopSession(Computer1Session):  # type: ignore[misc]
         if frame is not None:
             desktop.png = frame.content
             frames.keep(self.environment, str(target), frame.content)
-            await _store(self.environment, target, frame.content)
+            await _store(desktop, target, frame.content)
         else:
             desktop.png = None
         return str(target)
@@ -342,15 +347,12 @@ def _region(region: list[int] | None, screen: tuple[int, int]) -> Region | None:
     return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
 
 
-async def _store(environment: Any, target: PurePosixPath, content: bytes) -> None:
+async def _store(desktop: Desktop, target: PurePosixPath, content: bytes) -> None:
     """Put the picture where Harbor's viewer looks for it: into the trial's own directory, which costs no exec."""
-    paths = getattr(environment, "trial_paths", None)
+    paths = getattr(desktop.environment, "trial_paths", None)
     name = frames.name_in(EnvironmentPaths.agent_dir, target)
     if paths is not None and name is not None:
         # With a mounted directory the sandbox sees it at once; without, Harbor takes it there before the verifier runs.
         frames.write_beside(Path(paths.agent_dir), name, content)
         return
-    with tempfile.NamedTemporaryFile(suffix=".png") as file:
-        file.write(content)
-        file.flush()
-        await environment.upload_file(file.name, str(target))
+    await send_file(desktop, content, str(target))

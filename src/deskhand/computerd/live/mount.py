@@ -6,15 +6,9 @@ files and its stream need the cookie.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
 import itertools
-import time
-from http.cookies import CookieError, SimpleCookie
 from importlib.resources import files
 from typing import Any
-from urllib.parse import parse_qs
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -28,6 +22,7 @@ from deskhand.computerd.auth import values
 from deskhand.computerd.fields import boolean, fields_of
 from deskhand.computerd.live.audience import Audience
 from deskhand.computerd.live.control import SILENCE, Control
+from deskhand.computerd.live.entry import HEADERS, Entry, query, words
 from deskhand.computerd.live.stream import PATIENCE, Stream
 from deskhand.computerd.live.tickets import TICKET_SECONDS, Tickets, Viewer
 from deskhand.computerd.problems import Problem
@@ -35,20 +30,6 @@ from deskhand.computerd.served import ServedDesktop
 
 _PATHS = frozenset({"/live", "/live/live.css", "/live/live.js", "/live/marks.js", "/live/session", "/live/stream"})
 _FILES = {"live.css": "text/css", "live.js": "text/javascript", "marks.js": "text/javascript"}
-#: Content Security Policy Level 3: own files only, no script or style in the markup, nobody frames it.
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self';"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": _POLICY,
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
 
 
 class LiveView:
@@ -71,6 +52,7 @@ class LiveView:
         silence: float = SILENCE,
     ) -> None:
         self._tickets = Tickets(token)
+        self._entry = Entry(self._tickets, "live", "Opening the desktop")
         self._patience = patience
         self._may_control = control
         self._numbers = itertools.count(1)
@@ -106,10 +88,10 @@ class LiveView:
             return False
         if path == "/live":
             return True
-        if self._by_cookie(scope) is not None:
+        if self._entry.by_cookie(scope) is not None:
             return True
         # Used up by the stream itself.
-        ticket = _query(scope, "ticket") if path == "/live/stream" else None
+        ticket = query(scope, "ticket") if path == "/live/stream" else None
         return ticket is not None and self._tickets.is_good(ticket)
 
     # -- routes -----------------------------------------------------------------------------------------------------
@@ -127,19 +109,19 @@ class LiveView:
         return json_response(answer, 201)
 
     async def get_page(self, request: Request) -> Response:
-        ticket = _query(request.scope, "ticket")
+        ticket = query(request.scope, "ticket")
         if ticket is not None:
             viewer = self._tickets.spend(ticket)
             if viewer is None:
-                return _words("This ticket was used, or is over", _AGAIN, 401)
-            return self._let_in(request, viewer)
-        viewer = self._by_cookie(request.scope)
+                return words("This ticket was used, or is over", _AGAIN, 401)
+            return self._entry.let_in(request, viewer)
+        viewer = self._entry.by_cookie(request.scope)
         if viewer is None:
-            return _words("You are not signed in to this desktop", _AGAIN, 401)
-        return Response(_asset("index.html"), headers=_HEADERS, media_type="text/html")
+            return words("You are not signed in to this desktop", _AGAIN, 401)
+        return Response(_asset("index.html"), headers=HEADERS, media_type="text/html")
 
     async def get_session(self, request: Request) -> Response:
-        viewer = self._by_cookie(request.scope)
+        viewer = self._entry.by_cookie(request.scope)
         if viewer is None:  # it has the token
             raise Problem(
                 "unauthorized", "this is the page's own: POST /live/tickets, and open the address you are given"
@@ -148,12 +130,12 @@ class LiveView:
 
     async def get_file(self, request: Request) -> Response:
         name = request.url.path.rpartition("/")[2]
-        return Response(_asset(name), headers=_HEADERS, media_type=_FILES[name])
+        return Response(_asset(name), headers=HEADERS, media_type=_FILES[name])
 
     async def stream(self, socket: WebSocket) -> None:
-        viewer = self._by_cookie(socket.scope)
+        viewer = self._entry.by_cookie(socket.scope)
         if viewer is None:
-            ticket = _query(socket.scope, "ticket")
+            ticket = query(socket.scope, "ticket")
             viewer = self._tickets.spend(ticket) if ticket is not None else None
         # That it is the page's own has been looked at before (``Guard``); here only that there is one at all: a
         # browser always sends it, and its cookie with every connection that any page opens.
@@ -163,66 +145,13 @@ class LiveView:
         viewer = Viewer(viewer.control and self._may_control, viewer.until)
         await Stream(self.audience, socket, viewer, next(self._numbers), self._patience).run()
 
-    def _let_in(self, request: Request, viewer: Viewer) -> Response:
-        # A page that goes on by itself, and no redirect: after a link on another site a browser would follow that
-        # without the cookie, which is SameSite=Strict (RFC 6265bis, section 5.2).
-        root = _root(request.scope)
-        response = _words("Opening the desktop", 'If nothing happens, <a href="live">go on</a>.', 200, "live")
-        response.set_cookie(
-            self._tickets.cookie_name,
-            self._tickets.cookie(viewer),
-            max_age=viewer.until - int(time.time()),
-            path=f"{root}/live",
-            secure=request.url.scheme == "https",
-            httponly=True,
-            samesite="strict",
-        )
-        return response
-
-    def _by_cookie(self, scope: Any) -> Viewer | None:
-        for given in values(scope, b"cookie"):
-            jar = SimpleCookie()
-            try:
-                jar.load(given)
-            except CookieError:
-                continue
-            if self._tickets.cookie_name in jar:
-                return self._tickets.viewer(jar[self._tickets.cookie_name].value)
-        return None
-
 
 _AGAIN = "Open it with <code>deskhand view</code> on a machine that has computerd's token."
-_STYLE = (
-    ":root{color-scheme:light dark}body{font:1.05rem/1.5 system-ui,sans-serif;max-width:34rem;margin:18vh auto;"
-    "padding:0 1.5rem}h1{font-size:1.3rem}code{font-family:ui-monospace,monospace}"
-)
-
-
-def _words(title: str, markup: str, status: int, on: str | None = None) -> Response:
-    """A page that only says something; ``on`` is where it goes to by itself."""
-    go = f'<meta http-equiv="refresh" content="0;url={on}">' if on else ""
-    page = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{go}<title>{html.escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
-        f"<body><h1>{html.escape(title)}</h1><p>{markup}</p></body></html>"
-    )
-    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode("ascii")
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; frame-ancestors 'none'"
-    return Response(page, status, {**_HEADERS, "Content-Security-Policy": policy}, "text/html")
 
 
 def _asset(name: str) -> str:
     package = "deskhand.trace" if name == "marks.js" else "deskhand.computerd.live"
     return (files(package) / name).read_text("utf-8")
-
-
-def _query(scope: Any, name: str) -> str | None:
-    found = parse_qs(scope["query_string"].decode("latin-1")).get(name)
-    return found[0] if found else None
-
-
-def _root(scope: Any) -> str:
-    return str(scope.get("root_path", "")).rstrip("/")
 
 
 _TICKET_BODY: dict[str, Any] = {

@@ -39,6 +39,13 @@ class Sandbox(Protocol):
     def geometry(self) -> DisplayGeometry:
         """What Harbor's own translation of an action takes."""
 
+    @property
+    def uploads(self) -> bool:
+        """Whether ``environment.upload_file`` has worked there so far."""
+
+    def no_uploads(self, why: str) -> None:
+        """It does not: files are sent through exec from now on."""
+
     async def check_sandbox(self, label: str, detail: str) -> None:
         """Ask whether commands can be run there at all, after one has failed with ``detail``.
 

@@ -7,7 +7,6 @@ import io
 import json
 import logging
 import shlex
-import tempfile
 import uuid
 from typing import Any
 
@@ -16,15 +15,14 @@ from harbor.agents.computer_1.runtime import ComputerAction, RuntimeRequestError
 from deskhand.backends.installing import RECEIVE, the_hand
 from deskhand.harbor.drivers.driver import Driver, Readiness, Region, Sandbox
 from deskhand.harbor.drivers.looking import LOOK_FOR_DISPLAY
-from deskhand.harbor.errors import BAD_GATEWAY, BAD_REQUEST, DisplayDied, NotReady
+from deskhand.harbor.errors import BAD_GATEWAY, BAD_REQUEST, DisplayDied, NotReady, SandboxLost
 from deskhand.harbor.frames import Frame
+from deskhand.harbor.sending import LONGEST_ARGUMENT, send_file
 from deskhand.harbor.translation import QUIET, hand_actions
 from deskhand.turns import longest
 
 #: Kinds of errors that say that the display is gone, and the one that it has not answered in time.
 _GONE, _SLOW = ("lost", "no_display"), "timeout"
-#: A shell command's argument has 128 KiB at most (Linux, MAX_ARG_STRLEN): longer requests are sent as a file.
-_LONGEST_ARGUMENT = 96 << 10
 #: Seconds a display that has just not answered is given for the picture after it.
 _SLOW_PATIENCE = 30
 _PYTHON = "import sys; sys.exit(sys.version_info < (3, 9))"
@@ -55,13 +53,12 @@ class HandDriver(Driver):
     async def prepare(self) -> None:
         content, digest = the_hand()
         arrived = f"/tmp/deskhand-{self._name}.pyz"
-        with tempfile.NamedTemporaryFile(suffix=".pyz") as file:
-            file.write(content)
-            file.flush()
-            try:
-                await self._sandbox.environment.upload_file(file.name, arrived)
-            except Exception as error:
-                raise NotReady(f"the hand can not be sent into the sandbox: {error}") from error
+        try:
+            await send_file(self._sandbox, content, arrived)
+        except SandboxLost:
+            raise
+        except RuntimeRequestError as error:
+            raise NotReady(f"the hand can not be sent into the sandbox: {error.detail}") from error
         place = shlex.quote(arrived)
         finished = await self._sandbox.command(
             f"python3 -c {shlex.quote(RECEIVE)} {digest} < {place}; status=$?; rm -f {place}; exit $status",
@@ -218,13 +215,10 @@ class HandDriver(Driver):
         hand = shlex.join(argv)
         text = json.dumps(request).encode()
         encoded = base64.b64encode(text).decode("ascii")
-        if len(encoded) <= _LONGEST_ARGUMENT:
+        if len(encoded) <= LONGEST_ARGUMENT:
             return f"printf %s {encoded} | base64 -d | {hand}"
         place = f"/tmp/deskhand-{self._name}-{uuid.uuid4().hex[:8]}.json"
-        with tempfile.NamedTemporaryFile(suffix=".json") as file:
-            file.write(text)
-            file.flush()
-            await self._sandbox.environment.upload_file(file.name, place)
+        await send_file(self._sandbox, text, place)
         return f"{hand} < {place}; status=$?; rm -f {place}; exit $status"
 
 
