@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.hand.test_launch import Desk, argument_script, end_all, own_state, until  # noqa: F401
+from tests.launching import Desk, argument_script, end_all, own_state, until  # noqa: F401
 from tests.x_windows import command, make_entry, x_window, zombies_of
 
 from deskhand.hand import launched_process, state, windows
