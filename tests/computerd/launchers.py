@@ -20,6 +20,7 @@ import deskhand
 from deskhand.computerd.launcher.client import LauncherClient
 from deskhand.desktop.account import Account, desktop_account, service_account
 from deskhand.hand import launched_process, state
+from deskhand.hand.hand import Hand
 from deskhand.testing import XServer, window_manager, xvfb
 from tests.x_windows import make_entry
 from tests.xservers import until
@@ -195,3 +196,45 @@ def launcher() -> Iterator[RunningLauncher]:
 @pytest.fixture
 def computerd() -> Account:
     return service_account()
+
+
+class Lines:
+    """The lines of one ``launch`` request, as they come."""
+
+    def __init__(self, launcher: RunningLauncher, name: str) -> None:
+        self.connection = launcher.connect()
+        self.connection.sendall(f"launch {name}\n".encode())
+        self._file = self.connection.makefile("rb")
+
+    def next(self) -> dict[str, Any]:
+        return dict(json.loads(self._file.readline()))
+
+    def until(self, wanted: str) -> dict[str, Any]:
+        """The first line in which this is true."""
+        while True:
+            line = self.next()
+            if line[wanted]:
+                return line
+
+    def finish(self) -> dict[str, Any]:
+        """Close our end; the last line."""
+        self.connection.shutdown(socket.SHUT_WR)
+        lines = self._file.read().splitlines()
+        self.close()
+        return dict(json.loads(lines[-1]))
+
+    def close(self) -> None:
+        self._file.close()
+        self.connection.close()
+
+
+@pytest.fixture
+def hand(launcher: RunningLauncher) -> Iterator[Hand]:
+    with Hand(launcher.server.display, launcher=launcher.client) as hand:
+        yield hand
+
+
+def act(hand: Hand, *actions: dict[str, Any]) -> list[dict[str, Any]]:
+    answer, _ = hand.act({"actions": list(actions), "picture": False, "settle": {"mode": "none"}})
+    results: list[dict[str, Any]] = answer["results"]
+    return results
