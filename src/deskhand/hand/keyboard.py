@@ -44,6 +44,15 @@ class Chord(NamedTuple):
     text: str
     keys: Tuple[Key, ...]
 
+    @property
+    def presses_button(self) -> bool:
+        """Whether it presses a button: the one with the focus, a dialog's default, or the one with this Alt letter."""
+        modifiers = {key.name for key in self.keys if key.is_modifier}
+        others = [key.name for key in self.keys if not key.is_modifier]
+        if not modifiers:
+            return others in (["Return"], ["KP_Enter"], ["space"])
+        return modifiers <= {"Alt_L", "Alt_R"} and len(others) == 1 and len(others[0]) == 1
+
 
 class _Press(NamedTuple):
     key: Key

@@ -58,6 +58,8 @@ class Performer:
                 scroll=action.action == "scroll",
                 loads=action.action not in ("move", "scroll", "type"),
                 starts=action.action in ("click", "key", "mouse_up"),
+                presses=_presses_button(step),
+                launched=action.action == "launch",
             )
         return facts
 
@@ -329,6 +331,13 @@ class Performer:
     def look(self, step: Step) -> Facts:
         """``zoom`` and ``screenshot``: the batch takes the picture, after the screen has settled."""
         return {}
+
+
+def _presses_button(step: Step) -> bool:
+    """Whether the last key of it presses a button where one has the focus."""
+    if step.action.action == "type":
+        return bool(step.action.text.endswith(("\n", "\r")))
+    return step.action.action == "key" and bool(step.chord.presses_button)
 
 
 _HANDLERS: Dict[str, Callable[[Performer, Step], Facts]] = {

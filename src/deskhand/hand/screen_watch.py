@@ -10,6 +10,7 @@ from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Set, Tup
 
 from .errors import RequestFailed
 from .screen import Capture, Screen
+from .uncovered import Uncovered, UncoveredPlaces
 from .x11 import Connection, Event, core, damage, xfixes
 
 Rect = Tuple[int, int, int, int]
@@ -68,6 +69,7 @@ class ScreenWatch:
         self._dirty: Optional[Rect] = None  # [x0, y0, x1, y1]
         self._looked = 0.0
         self._ignored: List[Rect] = []
+        self._uncovered = UncoveredPlaces(conn)
         self._cursor = 0  # atom of the name of the cursor that was shown last, since we watch
         self.began = time.monotonic()
         if xfixes.available(conn):
@@ -153,6 +155,14 @@ class ScreenWatch:
         now = time.monotonic()
         return [m for m in self.shown if now - m.time < within and m.window not in self._painted]
 
+    def uncovered(self, within: float) -> List[Uncovered]:
+        """Places that a window has left in the last ``within`` seconds and that still show it."""
+
+        def changed(since: float) -> List[Rect]:
+            return [rect for change in self.changes if change.time >= since for rect in change.rects]
+
+        return self._uncovered.unpainted(time.monotonic() - within, changed, self._size)
+
     def moving(self, since: float) -> List[List[int]]:
         """What changed since ``since``, as few rectangles [x, y, width, height]."""
         boxes: List[List[int]] = []
@@ -196,6 +206,7 @@ class ScreenWatch:
     # -- events -----------------------------------------------------------------------------------------------------
 
     def _take(self, event: Event) -> None:
+        self._uncovered.take(event)
         if event.name == "DAMAGE.Notify" and event["damage"] == self._damage:
             x, y = event["x"], event["y"]
             box = (x, y, x + event["width"], y + event["height"])

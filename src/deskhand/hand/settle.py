@@ -9,9 +9,10 @@ The policy (found and measured in ``bench/settle``, "adapted"):
    ``QUIET_BY_PING`` times its slowest answer to this action, between ``QUIET_AT_LEAST`` and ``QUIET_AT_MOST``. Longer
    for a client whose content other processes draw (a browser), after what may load something; longer while something
    tiny turns (a throbber). Carets, scroll bars that fade, specks, and places that moved before the action do not count.
-4. A window that mapped a moment ago and has painted nothing holds the answer back; so does one that covers a panel
-   which will hide, a command in a terminal, a program that a click or a key has started and that has no window yet, and
-   a pointer that turned into "busy".
+4. More is to come, and is waited for, while a window that has mapped has painted nothing, or what is behind one that
+   has gone; while a window covers a panel which will hide; while a command runs in a terminal; while a program that a
+   click or a key has started has no window yet; while the pointer says "busy"; and while a button that a key may have
+   pressed has not acted.
 5. What keeps changing in one small place is an animation: named, and not waited for. A throbber is waited for.
 6. Bounded by the timeout.
 """
@@ -20,12 +21,14 @@ from __future__ import annotations
 
 import functools
 import time
-from typing import Callable, List, NamedTuple, Optional, Sequence
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
-from . import client_processes, docks
+from . import client_processes, docks, windows
+from .errors import ActionFailed, RequestFailed
 from .ping import Pings
 from .screen_watch import Change, Mapped, Rect, ScreenWatch
-from .x11 import Connection
+from .window_properties import Window
+from .x11 import Connection, core
 
 UNANSWERED = 0.100
 FIRST_CHANGE = 0.100
@@ -33,6 +36,8 @@ HOVER = 0.300
 QUIET, QUIET_BY_PING, QUIET_AT_LEAST, QUIET_AT_MOST = 0.060, 1.5, 0.070, 0.300
 #: A browser's content, after a key or a click.
 CONTENT = 0.150
+#: The same while it starts: it fills its window piece by piece.
+CONTENT_STARTS = 0.500
 #: While a throbber turns, as a loaded machine lets it skip frames.
 THROBBER, THROBBER_MEMORY = 0.150, 0.5
 #: Where no ping tells how fast the client is.
@@ -47,6 +52,9 @@ DOCK = 0.650
 SCROLL_BAR = 16
 #: An animation: this many changes in the last second, no pause longer than this, this part of the screen at most.
 ANIMATION_CHANGES, ANIMATION_PAUSE, ANIMATION_AREA = 15, 0.150, 0.02
+#: A button that a key has pressed is shown pressed before it acts: in GTK for 250 ms (gtkbutton.c, ACTIVATE_TIMEOUT),
+#: in Qt for 100 ms. In GTK's file dialog one passes the key on to another, which does the same.
+BUTTON, BUTTONS_OF_A_DIALOG = 0.250, 2
 #: Nothing tells when a terminal's foreground process group changes: it is asked again after this many seconds.
 ASK_AGAIN = 0.020
 
@@ -69,7 +77,8 @@ NOT_WAITED = Verdict("none", 0.0, [])
 class Input(NamedTuple):
     """What was done last: when (CLOCK_MONOTONIC), to which windows, and whether it was a mere move or a scroll.
 
-    ``loads``: it was a key or a click, which may load something; ``starts``: which may start a program.
+    ``loads``: it was a key or a click, which may load something; ``starts``: which may start a program; ``presses``: a
+    key that presses a button where one has the focus; ``launched``: it has opened an application.
     """
 
     time: float
@@ -78,6 +87,8 @@ class Input(NamedTuple):
     scroll: bool = False
     loads: bool = True
     starts: bool = False
+    presses: bool = False
+    launched: bool = False
 
 
 def wait_until_settled(
@@ -148,12 +159,16 @@ class _Waiting:
         self._asked = [pings.send(target) for target in dict.fromkeys(t for _window, t in targets if t is not None)]
         self._handled: Optional[float] = None if self._asked else last.time + UNANSWERED
         pids = dict.fromkeys(client_processes.pid_of(conn, target or window) for window, target in targets)
-        self._terminals = [pid for pid in pids if pid and client_processes.is_terminal(pid)]
-        self._content = last.loads and any(pid and client_processes.has_content_processes(pid) for pid in pids)
+        self._clients = [pid for pid in pids if pid]
+        self._terminals = [pid for pid in self._clients if client_processes.is_terminal(pid)]
+        self._content = last.loads and any(map(client_processes.has_content_processes, self._clients))
         self._slowest = 0.0
         self._docks: Optional[List[Rect]] = None
         self._was_running = False
         self._freed = 0.0
+        presses = last.presses and not self._terminals and not self._content
+        self._pressed = self._windows_of(targets) if presses else []
+        self._went = 0.0
 
     def settled_at(self, now: float) -> Optional[float]:
         """The time from which on the screen counts as settled if nothing more happens; None while a ping is open."""
@@ -171,9 +186,11 @@ class _Waiting:
             at = self._handled + (HOVER if hovering else FIRST_CHANGE)
         else:
             at = counting[-1].time + max(self._quiet(counting), HOVER if hovering else 0.0)
-        unpainted = [mapped.time + UNPAINTED for mapped in watch.unpainted(UNPAINTED)]
+        patience = UNPAINTED + QUIET_BY_PING * self._slowest
+        unpainted = [mapped.time + patience for mapped in watch.unpainted(patience)]
+        uncovered = [place.time + patience for place in watch.uncovered(patience)]
         covering = [mapped.time + DOCK for mapped in watch.shown if self._covers_a_dock(mapped)]
-        return max([at, self._freed + TERMINAL, *unpainted, *covering])
+        return max([at, self._freed + TERMINAL, self._went + QUIET_AT_LEAST, *unpainted, *uncovered, *covering])
 
     def _covers_a_dock(self, mapped: Mapped) -> bool:
         """Whether it is a window over a panel that hides then. A launch maps its window before it has ended."""
@@ -189,14 +206,48 @@ class _Waiting:
 
     def is_blocked(self, now: float) -> bool:
         """Whether something says that more is to come although nothing changes. Asked only when all is quiet."""
-        if self._watch.busy or self._program_starts():
+        if self._watch.busy or self._program_starts() or self._button_acts_later(now):
             return True
+        if self._last.launched and not self._content:
+            # Those are started when the first window is there already.
+            self._content = any(map(client_processes.has_content_processes, self._clients))
+            if self._content:
+                return True
         running = any(client_processes.command_running(pid, self._watch.began) for pid in self._terminals)
         if running != self._was_running:
             self._was_running = running
             self._freed = 0.0 if running else now
             return True
         return running
+
+    def _windows_of(self, targets: Sequence[Tuple[int, Optional[int]]]) -> List[Window]:
+        """The windows that got the key, as they were when they had read it."""
+        found = []
+        for window in dict.fromkeys(target or window for window, target in targets):
+            try:
+                found.append(windows.get_window(self._conn, window))
+            except ActionFailed:
+                continue  # it has gone, which is what was to be waited for
+        return found
+
+    def _button_acts_later(self, now: float) -> bool:
+        """Whether a key may have pressed a button that has not acted yet: no window has come, and its own is there."""
+        assert self._handled is not None
+        if not self._pressed or any(mapped.time >= self._last.time for mapped in self._watch.shown):
+            return False
+        dialog = any(window.type == "dialog" for window in self._pressed)
+        patience = BUTTON * (BUTTONS_OF_A_DIALOG if dialog else 1) + self._quiet(self._counting())
+        if self._went or now >= self._handled + patience:
+            return False
+        if not all(map(self._is_shown, self._pressed)):
+            self._went = now  # its frame goes a moment later, when the window manager has heard of it
+        return True
+
+    def _is_shown(self, window: Window) -> bool:
+        try:
+            return core.get_window_attributes(self._conn, window.id).map_state == core.MAP_STATE_VIEWABLE
+        except RequestFailed:
+            return False
 
     def _program_starts(self) -> bool:
         """Whether a program has been started, and no window has come yet."""
@@ -250,8 +301,8 @@ class _Waiting:
             return TERMINAL if self._terminals else UNKNOWN
         quiet = max(QUIET_AT_LEAST, min(QUIET_AT_MOST, QUIET + QUIET_BY_PING * self._slowest))
         if self._content:
-            quiet = max(quiet, CONTENT)
-        return max(quiet, THROBBER) if _is_throbber(counting) else quiet
+            quiet = max(quiet, CONTENT_STARTS if self._last.launched else CONTENT)
+        return max(quiet, THROBBER) if counting and _is_throbber(counting) else quiet
 
 
 def _is_throbber(counting: Sequence[Change]) -> bool:

@@ -77,7 +77,16 @@ class Image(NamedTuple):
 
 
 def get_geometry(conn: Connection, drawable: int) -> Geometry:
-    data = conn.call(14, 0, struct.pack("=I", drawable))
+    return parse_geometry(conn.call(14, 0, struct.pack("=I", drawable)))
+
+
+def ask_geometry(conn: Connection, drawable: int) -> int:
+    """GetGeometry without waiting; ``parse_geometry`` decodes the reply."""
+    return conn.ask(14, 0, struct.pack("=I", drawable))
+
+
+def parse_geometry(data: bytes) -> Geometry:
+    """The reply of GetGeometry, for those who asked for several at once."""
     root, x, y, width, height, border_width = struct.unpack_from("=IhhHHH", data, 8)
     return Geometry(root, data[1], x, y, width, height, border_width)
 
