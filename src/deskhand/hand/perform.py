@@ -49,6 +49,7 @@ class Performer:
         """
         action = step.action
         self._touched: List[int] = []
+        began = time.monotonic()
         facts = _HANDLERS[action.action](self, step)
         if action.action not in LOOKING:
             self.last = Input(
@@ -60,6 +61,7 @@ class Performer:
                 starts=action.action in ("click", "key", "mouse_up"),
                 presses=_presses_button(step),
                 launched=action.action == "launch",
+                began=began,
             )
         return facts
 

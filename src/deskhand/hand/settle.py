@@ -75,10 +75,11 @@ NOT_WAITED = Verdict("none", 0.0, [])
 
 
 class Input(NamedTuple):
-    """What was done last: when (CLOCK_MONOTONIC), to which windows, and whether it was a mere move or a scroll.
+    """What was done last: when it was done (CLOCK_MONOTONIC), to which windows, and whether it was a move or a scroll.
 
     ``loads``: it was a key or a click, which may load something; ``starts``: which may start a program; ``presses``: a
-    key that presses a button where one has the focus; ``launched``: it has opened an application.
+    key that presses a button where one has the focus; ``launched``: it has opened an application. It began at ``began``
+    (0: when it was done): what it opens may have come before a key of it is released.
     """
 
     time: float
@@ -89,6 +90,7 @@ class Input(NamedTuple):
     starts: bool = False
     presses: bool = False
     launched: bool = False
+    began: float = 0.0
 
 
 def wait_until_settled(
@@ -233,7 +235,8 @@ class _Waiting:
     def _button_acts_later(self, now: float) -> bool:
         """Whether a key may have pressed a button that has not acted yet: no window has come, and its own is there."""
         assert self._handled is not None
-        if not self._pressed or any(mapped.time >= self._last.time for mapped in self._watch.shown):
+        began = self._last.began or self._last.time
+        if not self._pressed or any(mapped.time >= began for mapped in self._watch.shown):
             return False
         dialog = any(window.type == "dialog" for window in self._pressed)
         patience = BUTTON * (BUTTONS_OF_A_DIALOG if dialog else 1) + self._quiet(self._counting())
