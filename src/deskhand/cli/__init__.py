@@ -20,7 +20,7 @@ def main() -> NoReturn:
         # A file's name may hold bytes that are no text: written as JSON and Python write them, \udcff.
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        status = _run()
+        status = _run(stopped_by)
     except KeyboardInterrupt:
         status = 130
     if status == 130:
@@ -31,7 +31,7 @@ def main() -> NoReturn:
     sys.exit(status)
 
 
-def _run() -> int:
+def _run(stopped_by: list[int]) -> int:
     import typer
 
     from deskhand.cli.app import app
@@ -43,6 +43,8 @@ def _run() -> int:
     try:
         return int(app(standalone_mode=False, prog_name="deskhand") or 0)
     except (DeskhandError, ApplicationError) as error:
+        if stopped_by:  # what was under way when the signal came may end in an error of its own
+            return 130
         fail(str(error), status_of(error))
     except typer.Abort:
         return 130

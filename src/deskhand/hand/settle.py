@@ -53,8 +53,8 @@ SCROLL_BAR = 16
 #: An animation: this many changes in the last second, no pause longer than this, this part of the screen at most.
 ANIMATION_CHANGES, ANIMATION_PAUSE, ANIMATION_AREA = 15, 0.150, 0.02
 #: A button that a key has pressed is shown pressed before it acts: in GTK for 250 ms (gtkbutton.c, ACTIVATE_TIMEOUT),
-#: in Qt for 100 ms. In GTK's file dialog one passes the key on to another, which does the same.
-BUTTON, BUTTONS_OF_A_DIALOG = 0.250, 2
+#: in Qt for 100 ms; timers may be late. In GTK's file dialog one passes the key on to another, which does the same.
+BUTTON, BUTTONS_OF_A_DIALOG = 0.280, 2
 #: Nothing tells when a terminal's foreground process group changes: it is asked again after this many seconds.
 ASK_AGAIN = 0.020
 
