@@ -57,15 +57,15 @@ async def many(options: Options) -> list[Row]:
         ]
 
 
-async def leases(session: str, rounds: int) -> list[Row]:
+async def leases(session: str, rounds: int, isolation: str = "auto") -> list[Row]:
     """How long a lease takes."""
     with_spare, without = [], []
-    async with LocalPool(Options(1, 1, session), name=NAME) as pool:
+    async with LocalPool(Options(1, 1, session, isolation=isolation), name=NAME) as pool:
         for _ in range(rounds):
             while not (await pool.health())["hosts"][0]["ready"]:
                 await pool.host.change()
             with_spare.append(await _timed(lambda: _lease(pool)))
-    async with LocalPool(Options(1, 0, session), name=NAME) as pool:
+    async with LocalPool(Options(1, 0, session, isolation=isolation), name=NAME) as pool:
         await _lease(pool)
         for _ in range(max(3, rounds // 3)):
             without.append(await _timed(lambda: _lease(pool)))
@@ -244,10 +244,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--size", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--ray", action="store_true", help="on two local Ray nodes too")
+    parser.add_argument("--isolation", default="auto", help="see deskhand fleet up --help")
+    parser.add_argument("--brief", action="store_true", help="nothing of what is killed")
     given = parser.parse_args(arguments)
-    rows = asyncio.run(many(Options(given.size, 1, given.session)))
-    rows += asyncio.run(leases(given.session, given.rounds))
-    rows += asyncio.run(recoveries(given.session))
+    rows = asyncio.run(many(Options(given.size, 1, given.session, isolation=given.isolation)))
+    rows += asyncio.run(leases(given.session, given.rounds, given.isolation))
+    if not given.brief:
+        rows += asyncio.run(recoveries(given.session))
     if given.ray:
         rows += asyncio.run(on_ray(given.session))
     print("| | at most | measured |\n|---|---|---|")

@@ -74,12 +74,13 @@ def desktops_of(fleet: str) -> list[dict[str, Any]]:
 
 
 def kill_a_desktop(chance: random.Random, fleet: str) -> None:
-    """Its X server, its session or its supervisor."""
+    """Its X server, its session, its supervisor, or what holds its sandbox."""
     found = [facts for facts in desktops_of(fleet) if facts["state"] == "ready"]
     if not found:
         return
     processes = chance.choice(found)["processes"]
-    pid, start_time = processes[chance.choice(("X server", "session", "supervisor"))]
+    parts = [part for part in ("X server", "session", "supervisor", "namespaces") if part in processes]
+    pid, start_time = processes[chance.choice(parts)]
     if is_alive(pid, start_time):
         os.kill(pid, signal.SIGKILL)
 

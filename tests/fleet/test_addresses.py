@@ -154,6 +154,20 @@ def test_fresh_is_called_before_a_desktop_is_given(two: list[RunningDaemon]) -> 
     run(work())
 
 
+def test_commands_take_the_shell_of_an_address(two: list[RunningDaemon]) -> None:
+    there = Address(two[0].url, two[0].token_file, shell=("env", "PLACE=there"))
+
+    async def work() -> None:
+        async with AddressPool([there]) as pool, pool.lease() as desktop:
+            ran = await desktop.run('cat; echo "$PLACE $ONE"; pwd; exit 3', b"in ", {"ONE": "a 'b'"}, "/tmp")
+            assert (ran.code, ran.stdout) == (3, b"in there a 'b'\n/tmp\n")
+        async with AddressPool(addresses(two)[:1]) as pool, pool.lease() as desktop:
+            with pytest.raises(Unsupported, match="give the desktop's Address a shell"):
+                await desktop.run("true")
+
+    run(work())
+
+
 def test_a_desktop_of_another_size_is_refused(two: list[RunningDaemon]) -> None:
     async def work() -> None:
         async with AddressPool(addresses(two), screen=(800, 600)) as pool:

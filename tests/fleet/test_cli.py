@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
+import pty
+import re
 import signal
+import socket
 import stat
+import struct
 import subprocess
+import termios
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
 
 from deskhand.errors import NoDisplay
@@ -53,11 +62,16 @@ def test_up_status_and_down(name: str) -> None:
             assert "the test" in status.text
             assert desktop.current is not None
             assert desktop.current.token not in status.text
+            assert f"page: {up.json['page']['url']}?ticket=" in status.text
             told = await asyncio.to_thread(deskhand, None, "fleet", "status", "--name", name, "--json")
             assert (told.json["leased"], told.json["ok"]) == (1, True)
             assert desktop.current.token.encode() not in told.output
+            assert told.json["page"]["metrics"] == up.json["page"]["metrics"]
+            assert (await _get(up.json["page"]["metrics"], up.json["page"]["token_file"])).status_code == 200
             down = await asyncio.to_thread(deskhand, None, "fleet", "down", "--name", name, "--json")
             assert down.json == {"name": name, "stopped": True}
+            with pytest.raises(httpx2.ConnectError):
+                await _get(up.json["page"]["metrics"], up.json["page"]["token_file"])
             with pytest.raises((LeaseLost, NoDisplay)) as caught:
                 await desktop.act(CLICK)
             assert caught.value.sent == "none"
@@ -86,12 +100,68 @@ def test_interrupted_it_leaves_nothing(name: str) -> None:
 def test_a_service_that_was_killed_can_be_started_again(name: str) -> None:
     up = deskhand(None, "fleet", "up", "--name", name, "--size", "1", "--spares", "0", "--json")
     pid, start_time = up.json["pid"], process_start_time(up.json["pid"])
+    listen = up.json["page"]["url"].split("/")[2]
     os.kill(pid, signal.SIGKILL)
     until(lambda: process_start_time(pid) != start_time, "it has ended")
-    again = deskhand(None, "fleet", "up", "--name", name, "--size", "1", "--spares", "0", "--json")
+    until(lambda: _nobody_listens(listen), "its page has ended too")
+    again = deskhand(None, "fleet", "up", "--name", name, "--size", "1", "--spares", "0", "--page", listen, "--json")
     assert again.status == 0, again.error
+    assert again.json["page"]["url"] == up.json["page"]["url"]
     status = deskhand(None, "fleet", "status", "--name", name, "--json")
     assert status.json["free"] == 1
+    taken = deskhand(None, "fleet", "up", "--name", f"{name}-2", "--page", listen)
+    assert taken.status == 1
+    assert f"{listen} can not be listened on" in taken.error
+
+
+@pytest.mark.slow
+def test_without_a_page(name: str) -> None:
+    up = deskhand(None, "fleet", "up", "--name", name, "--size", "1", "--spares", "0", "--no-page", "--json")
+    assert up.json["page"] is None
+    status = deskhand(None, "fleet", "status", "--name", name)
+    assert "page:" not in status.text
+
+
+@pytest.mark.slow
+def test_at_a_terminal_it_says_where_to_go(name: str) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    words = [PROGRAM, "fleet", "up", "--name", name, "--size", "2", "--spares", "1"]
+    env = environment(None, TERM="xterm", COLUMNS="80")
+    process = subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=theirs, text=True)
+    os.close(theirs)
+    shown = b""
+    try:
+        while piece := os.read(ours, 4096):
+            shown += piece
+    except OSError:
+        pass  # the other end of the terminal is closed
+    output, _ = process.communicate(timeout=60)
+    os.close(ours)
+    assert (process.returncode, output) == (0, f"{name}\n")
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
+    assert f"{name}: openbox desktops of 1280x800" in text
+    assert f"{name} is up: 2 desktops and 1 spare, openbox 1280x800, in " in text
+    assert re.search(r"look +http://127\.0\.0\.1:\d+/fleet\?ticket=\S+", text)
+    assert f"deskhand fleet down --name {name}" in text
+
+
+async def _get(url: str, token_file: str) -> Any:
+    headers = {"Authorization": f"Bearer {Path(token_file).read_text().strip()}"}
+    async with httpx2.AsyncClient(trust_env=False, timeout=20) as http:
+        answer = await http.get(url, headers=headers)
+        while answer.status_code == 503:  # nothing has been heard of the fleet yet
+            answer = await http.get(url, headers=headers)
+        return answer
+
+
+def _nobody_listens(listen: str) -> bool:
+    host, _, port = listen.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), 1).close()
+    except ConnectionRefusedError:
+        return True
+    return False
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import shutil
 import signal
 import time
 import uuid
@@ -28,19 +29,19 @@ from tests.fleet.kills import (
 )
 
 TTL = 2.0
-OPTIONS = Options(size=2, spares=1)
 
 
 class Fleet:
     """A fleet of this machine that is started again when it was killed."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Options) -> None:
+        self.options = options
         self.name = f"kills-{uuid.uuid4().hex[:8]}"
         self.marks: set[str] = set()
         self._pid = 0
 
     def start(self) -> None:
-        self._pid = start_service(self.name, OPTIONS)["pid"]
+        self._pid = start_service(self.name, self.options)["pid"]
 
     def kill(self) -> None:
         start_time = process_start_time(self._pid)
@@ -57,14 +58,15 @@ class Fleet:
             while True:
                 health = await pool.health()
                 (host,) = health["hosts"]
-                if (host["leased"], host["free"], host["ready"]) == (0, OPTIONS.size, OPTIONS.size + OPTIONS.spares):
+                size = self.options.size
+                if (host["leased"], host["free"], host["ready"]) == (0, size, size + self.options.spares):
                     return health
                 await asyncio.sleep(0.1)
 
 
-def kill_for(seconds: float, log: Path, seed: int) -> dict[str, int]:
+def kill_for(seconds: float, log: Path, seed: int, isolation: str = "auto") -> dict[str, int]:
     chance = random.Random(seed)
-    fleet = Fleet()
+    fleet = Fleet(Options(size=2, spares=1, isolation=isolation, home_size=64))
     fleet.start()
     clients = Clients("socket", fleet.name, log, 3, TTL)
     try:
@@ -98,8 +100,11 @@ def kill_for(seconds: float, log: Path, seed: int) -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_whatever_is_killed_for_a_while(tmp_path: Path) -> None:
-    counts = kill_for(20, tmp_path / "log", seed=1)
+@pytest.mark.parametrize("isolation", ["auto", "bwrap"])
+def test_whatever_is_killed_for_a_while(tmp_path: Path, isolation: str) -> None:
+    if isolation == "bwrap" and shutil.which("bwrap") is None:
+        pytest.skip("it needs bubblewrap")
+    counts = kill_for(20, tmp_path / "log", seed=1, isolation=isolation)
     assert counts["leases"] >= 3
     assert counts["received"] >= 3
 

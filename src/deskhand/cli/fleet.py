@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from deskhand.cli import fleet_output
 from deskhand.cli.desktop import DesktopSessionOption
 from deskhand.cli.desktop import _a_size as a_size
+from deskhand.cli.fleet_apart import (
+    HomeOption,
+    HomeSizeOption,
+    IsolationOption,
+    SeeOption,
+    TemplateOption,
+    apart,
+)
 from deskhand.cli.output import JsonOption, a_number, fail, print_json
-from deskhand.errors import BatchRefused, SetupError
+from deskhand.errors import BatchRefused, DeskhandError, SetupError
 
 if TYPE_CHECKING:
-    from deskhand.fleet.options import Options
+    from deskhand.fleet.ways import HostPool
 
 T = TypeVar("T")
 
@@ -28,6 +36,12 @@ NameOption = Annotated[str, typer.Option("--name", metavar="NAME", help="Tells s
 RayOption = Annotated[
     str | None,
     typer.Option("--ray", metavar="ADDRESS", help="On the Ray cluster there ('auto': the one of this machine)."),
+]
+
+
+ResourceOption = Annotated[
+    str | None,
+    typer.Option("--resource", metavar="NAME", help="On Ray: on the machines alone that offer this resource."),
 ]
 
 
@@ -43,29 +57,54 @@ def up(
     ] = "1280x800",
     name: NameOption = "default",
     ray: RayOption = None,
+    resource: ResourceOption = None,
     timeout: Annotated[
         float,
         typer.Option("--timeout", metavar="SECONDS", min=1, max=3600, callback=a_number, help="For all to be ready."),
     ] = 600.0,
+    page: Annotated[
+        str,
+        typer.Option("--page", metavar="HOST:PORT", help="Where its status page and metrics are; port 0 takes any."),
+    ] = "127.0.0.1:0",
+    no_page: Annotated[bool, typer.Option("--no-page", help="No status page and no metrics.")] = False,
+    allow_host: Annotated[
+        list[str] | None, typer.Option("--allow-host", metavar="NAME", help="A name that the page is known under, too.")
+    ] = None,
+    isolation: IsolationOption = "auto",
+    home: HomeOption = None,
+    template_home: TemplateOption = None,
+    home_size: HomeSizeOption = 1024,
+    see: SeeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Start a fleet; returns when its desktops are ready."""
     from deskhand.desktop import parse_size
     from deskhand.fleet.options import Options
+    from deskhand.fleet.page.status import PageSettings
 
     _check_name(name)
     _check_ray(ray)
-    options = Options(size=size, spares=spares, session=session, screen=parse_size(screen))
-    with _progress(quiet=as_json) as progress:
-        told = _up_on_ray(name, ray, options, timeout, progress) if ray is not None else None
-        if told is None:
+    if resource is not None and ray is None:
+        raise BatchRefused("--resource says which machines of a Ray cluster: give --ray ADDRESS too")
+    far = apart(isolation, home, template_home, home_size, see)
+    options = Options(size=size, spares=spares, session=session, screen=parse_size(screen), **far)
+    settings = None if no_page else PageSettings(page, tuple(allow_host or ()))
+    began = time.monotonic()
+    with fleet_output.progress(name, options, quiet=as_json) as progress:
+        if ray is not None:
+            from deskhand.fleet.ray.up import start_fleet
+
+            told = _run(lambda: start_fleet(name, ray, options, timeout, progress, resource, settings))
+        else:
             from deskhand.fleet.starting import start_service
 
-            told = start_service(name, options, timeout, progress)
+            told = start_service(name, options, timeout, progress, settings)
+    health, where = _run(lambda: _health(name, ray))
     if as_json:
-        print_json(told)
+        print_json({**told, "page": where})
     else:
-        print(name)
+        print(name, flush=True)
+        fleet_output.say_up(name, options, health, where, began, ray)
 
 
 @app.command()
@@ -73,9 +112,9 @@ def status(name: NameOption = "default", ray: RayOption = None, as_json: JsonOpt
     """Tell how a fleet is: desktops, leases, what has failed."""
     _check_name(name)
     _check_ray(ray)
-    health = _run(lambda: _health(name, ray))
+    health, page = _run(lambda: _health(name, ray))
     if as_json:
-        print_json(health)
+        print_json({**health, "page": page})
         return
     state = "well" if health["ok"] else "not well"
     print(f"{name}: {state}, {health['leased']} of {health['size']} leased, {health['free']} free, "
@@ -84,6 +123,8 @@ def status(name: NameOption = "default", ray: RayOption = None, as_json: JsonOpt
         print(_host_in_words(host))
         for lease in host.get("leases_now", []):
             print(_lease_in_words(lease))
+    for line in fleet_output.page_in_words(page):
+        print(line)
 
 
 @app.command()
@@ -121,24 +162,30 @@ def _check_ray(address: str | None) -> None:
             fail(str(error), 1)
 
 
-def _up_on_ray(
-    name: str, address: str, options: Options, timeout: float, progress: Callable[[int, int], None]
-) -> dict[str, Any]:
-    from deskhand.fleet.ray.up import start_fleet
-
-    return _run(lambda: start_fleet(name, address, options, timeout, progress))
+async def _health(name: str, ray: str | None) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """How a fleet is, and where its page."""
+    async with _pool(name, ray) as pool:
+        return await pool.health(), await _page_of(pool)
 
 
-async def _health(name: str, ray: str | None) -> dict[str, Any]:
+async def _page_of(pool: HostPool) -> dict[str, Any] | None:
+    """``open``, ``metrics``, ``token_file``; or ``missing``, why there is none; None: none is wanted."""
+    try:
+        answer, _ = await pool.way(None)("page")
+    except DeskhandError as error:
+        return {"missing": str(error)}
+    page: dict[str, Any] | None = answer["value"]
+    return page
+
+
+def _pool(name: str, ray: str | None) -> HostPool:
     if ray is not None:
         from deskhand.fleet.ray.pool import RayPool
 
-        async with RayPool(name, ray) as distant:
-            return await distant.health()
+        return RayPool(name, ray)
     from deskhand.fleet.socket import SocketPool
 
-    async with SocketPool(name) as pool:
-        return await pool.health()
+    return SocketPool(name)
 
 
 def _lease_in_words(lease: dict[str, Any]) -> str:
@@ -161,18 +208,3 @@ def _run(work: Callable[[], Awaitable[T]]) -> T:
         return await work()
 
     return asyncio.run(whole())
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal; nothing elsewhere, as standard output is data only."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda ready, of: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("desktops ready"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda ready, of: bar.update(task, completed=ready, total=of)

@@ -38,6 +38,7 @@ class Guard:
             the connection came in on.
         origins: Origins (``https://desk.example``) whose pages may ask, beside the one the request itself goes to.
         ticket: Tells whether a request that can have no header, a browser's, holds a ticket in place of the token.
+        what: Who serves, in the words of a refusal.
     """
 
     def __init__(
@@ -47,12 +48,14 @@ class Guard:
         hosts: Collection[str] = (),
         origins: Collection[str] = (),
         ticket: Callable[[Scope], bool] = lambda scope: False,
+        what: str = "computerd",
     ) -> None:
         self._app = app
         self._token = token
         self._hosts = LOOPBACK | {host.casefold() for host in hosts}
         self._origins = {origin.casefold() for origin in origins}
         self._ticket = ticket
+        self._what = what
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -98,7 +101,7 @@ class Guard:
             return given[0].casefold()
         raise Problem(
             "foreign",
-            f"computerd is not known as {_short(', '.join(given))}: ask under one of its own names, or start it with"
+            f"{self._what} is not known as {_short(', '.join(given))}: ask under one of its own names, or start it with"
             " --allow-host NAME",
         )
 
@@ -109,7 +112,7 @@ class Guard:
                 continue
             raise Problem(
                 "foreign",
-                f"a page from {_short(origin)} may not ask: open computerd's own page, or start it with"
+                f"a page from {_short(origin)} may not ask: open {self._what}'s own page, or start it with"
                 " --allow-origin ORIGIN",
             )
 

@@ -11,6 +11,8 @@
 - ``first_starts`` the same for common applications
 - ``xserver``     Xvfb, its cookie, lock files of dead servers
 - ``system_bus``  a system bus with nobody on it
+- ``sandbox``     a desktop apart from the others, by bubblewrap: what is in it, and what leads into it
+- ``inside``      its sandbox as the supervisor has it
 - ``readiness``   the proofs that a part is up
 - ``processes``   every process of a desktop, and how they are ended
 - ``stop``        ``stop_desktop``, ``list_desktops``

@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..hand.errors import SetupError
 from ..hand.state import make_own_directory
@@ -48,6 +48,11 @@ def desktop_account(name: str = NAME) -> Account:
     if entry.pw_uid == 0:
         raise SetupError(f"the account {name!r} has uid 0: a desktop must not run as root; remove or rename it")
     return _account(entry, switch=True)
+
+
+def own_account(desktop: Account) -> Account:
+    """As whom a sandbox for the account ``desktop`` is made: this process's user, who may be root."""
+    return replace(desktop, switch=False)
 
 
 def service_account() -> Account:

@@ -30,17 +30,21 @@ def start_part(
     log: int,
     pass_fds: tuple[int, ...] = (),
     confined: bool = False,
+    enter: Sequence[str] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a program as ``account`` in a session of its own; its output and errors go to the descriptor ``log``.
 
     With ``confined`` neither it nor what it starts can ever gain a privilege: an empty capability bounding set, and
-    no_new_privs (capabilities(7), prctl(2)).
+    no_new_privs (capabilities(7), prctl(2)). ``enter`` leads into a sandbox, becomes the account there and takes the
+    privileges (see ``sandbox``).
 
     Raises:
         PartFailed: The program is not installed, or can not be started as that account.
     """
     switch, words = account.switch, list(command)
-    if confined:
+    if enter:
+        words, switch = [*enter, *words], False
+    elif confined:
         # Before the change of user: after it the bounding set can not be changed any more.
         words = [*_confinement(part, account), *words]
         switch = False

@@ -156,10 +156,13 @@ class Services:
         self._due.pop(name, None)
         self._started[name] = time.monotonic()
         if name == LAUNCHER:
-            command = ["launcher", "--socket", serving.socket, "--serve-uid", str(serving.account.uid)]
+            # Not by the command line, whose packages take ten megabytes that the launcher has no use for.
+            module = "deskhand.computerd.launcher"
+            command = ["--socket", serving.socket, "--serve-uid", str(serving.account.uid)]
             account, environment = self._account, dict(self._desktop)
         else:
             assert self._listening is not None
+            module = "deskhand"
             given = (self._listening.fileno(),)
             command = ["serve", "--listen", f"fd:{given[0]}", "--token-file", serving.token_file]
             command += ["--xauthority", self._path("Xauthority"), "--launcher", serving.socket, *serving.arguments]
@@ -167,7 +170,7 @@ class Services:
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         if serving.python_path:
             environment["PYTHONPATH"] = serving.python_path
-        command = [serving.python, "-P", "-m", "deskhand", *command, "--display", self._display]
+        command = [serving.python, "-P", "-m", module, *command, "--display", self._display]
         pid = self._start(name, command, account, environment, given)
         self._pids[pid] = name
         self.processes[name] = [pid, process_start_time(pid)]

@@ -22,6 +22,7 @@ from ..hand.state import MARK, make_own_directory, make_private_directory, read_
 from . import processes
 from .account import Account, desktop_account
 from .remains import remove_files, remove_sockets_and_memory
+from .sandbox import Isolation
 from .serving import serving
 from .sessions import SESSIONS
 from .stop import forget_if_dead
@@ -39,7 +40,8 @@ class DesktopState:
     ``state`` is ``starting``, ``ready``, ``stopping`` or ``dead`` (``reason`` says why). ``env`` is the whole
     environment for what is started on it; ``processes`` is part to (pid, start time in clock ticks since boot);
     ``size`` is in pixels, ``started`` in seconds since the epoch. ``url`` is where computerd serves it and
-    ``token_file`` what holds the token, both ``""`` when it is not served.
+    ``token_file`` what holds the token, both ``""`` when it is not served. ``launcher`` is the socket of what starts
+    applications in its sandbox, ``""`` when it has none.
     """
 
     display: str
@@ -64,6 +66,7 @@ class DesktopState:
     state_file: str
     url: str = ""
     token_file: str = ""
+    launcher: str = ""
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> DesktopState:
@@ -96,6 +99,7 @@ def start_desktop(
     environment: Mapping[str, str] | None = None,
     serve: str | None = None,
     account: Account | None = None,
+    isolation: Isolation | None = None,
 ) -> DesktopState:
     """Start a whole desktop on a free display and return when it is painted.
 
@@ -103,7 +107,8 @@ def start_desktop(
     added to what its processes get; nothing else of ours reaches them but language and time zone. ``timeout`` is in
     seconds, for everything together. With ``serve``, HOST:PORT (port 0: a free one), the launcher and computerd are
     started too; as an ordinary user they share the desktop's account, and applications can read the token then.
-    ``account``: what it runs as instead.
+    ``account``: what it runs as instead. ``isolation``: it runs in a sandbox of its own, into which the environment's
+    processes are entered; not together with ``serve``.
 
     Raises:
         SetupError: A part did not come up; ``facts`` hold its name (``part``) and the tail of its log (``log``).
@@ -112,6 +117,10 @@ def start_desktop(
     if session not in SESSIONS:
         raise SetupError(f"there is no session {session!r}: choose one of {', '.join(SESSIONS)}")
     width, height = _checked_size(size)
+    if isolation is not None:
+        isolation.check()
+        if serve is not None:
+            raise SetupError("a desktop in a sandbox is not served by computerd: leave one of the two out")
     account = account or desktop_account()
     base = make_own_directory()
     make_own_directory("desktops")
@@ -130,6 +139,7 @@ def start_desktop(
             "environment": dict(environment or {}),
             "account": asdict(account),
             "serve": asdict(serving(serve, directory, account)) if serve is not None else None,
+            "isolation": isolation.as_dict() if isolation is not None else None,
         }
         supervisor = _start_supervisor(specification)
         answer = _answer(supervisor, timeout + _GRACE)

@@ -26,8 +26,10 @@ from ..hand.errors import DeskhandError
 from ..hand.x11 import Connection
 from . import home, processes, remains, system_bus, xserver
 from .account import Account
+from .inside import Inside
 from .parts import PartFailed, start_part
 from .readiness import Readiness
+from .sandbox import Isolation, Sandbox
 from .services import Services, Serving
 from .sessions import SESSIONS
 
@@ -67,6 +69,9 @@ class Supervisor:
         self._console = bool(specification.get("console"))
         serve = specification.get("serve")
         self._services = Services(Serving.of(serve), self._account, self._start_service) if serve else None
+        isolation = specification.get("isolation")
+        sandbox = Sandbox(Isolation.of(isolation), self._account, self._directory) if isolation else None
+        self._inside = Inside(sandbox, self._account, self._start, self._line_from) if sandbox else None
         width, height = specification["size"]
         self._state: dict[str, Any] = {
             "display": "",
@@ -90,6 +95,8 @@ class Supervisor:
             "reason": "",
             "url": "",
             "token_file": "",
+            "launcher": "",
+            "isolation": isolation,
         }
         self._env: dict[str, str] = {}
         self._vital: dict[int, str] = {}
@@ -144,6 +151,8 @@ class Supervisor:
         self._start_xserver()
         if self._session.own_system_bus:
             self._start_system_bus()
+        if self._inside is not None:
+            self._state["processes"]["namespaces"] = self._inside.make(self._state["display"], self._env)
         self._start_bus()
         self._state["current_desktop"] = self._env.get("XDG_CURRENT_DESKTOP", "")
         self._state["env"] = dict(self._env)
@@ -155,7 +164,11 @@ class Supervisor:
             self._aside(list(aside))
         self._wait(lambda: "settings" not in self._running.values(), (), self._left())
         self._start("session", list(self._session.command))
+        if self._inside is not None:
+            self._inside.start_launcher()
         self._prove_session()
+        if self._inside is not None:
+            self._state["launcher"] = self._inside.prove_launcher(self._wait, self._left)
 
     def _start_xserver(self) -> None:
         xserver.make_socket_directories()
@@ -173,7 +186,8 @@ class Supervisor:
         number = self._line_from(reader, "X server", "it gave no display number").strip()
         os.close(reader)
         self._state["display"] = f":{int(number)}"
-        xserver.write_xauthority(path, cookie, int(number), owner)
+        # In a sandbox the display has a second number.
+        xserver.write_xauthority(path, cookie, int(number) if self._inside is None else None, owner)
         xserver.clear_leftovers(leftovers)
         for other in states.read_desktops([self._base]):
             if other["display"] == self._state["display"]:
@@ -248,13 +262,24 @@ class Supervisor:
 
     # ---- starting a part
 
-    def _start(self, part: str, command: list[str], pass_fds: tuple[int, ...] = (), vital: bool = True) -> int:
+    def _start(
+        self,
+        part: str,
+        command: list[str],
+        pass_fds: tuple[int, ...] = (),
+        vital: bool = True,
+        account: Account | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> int:
         """Start a program as the desktop's account, with its environment, no descriptor of ours, a log of its own."""
         self._look()
         log = self._open_log(part)
+        as_whom, given = account or self._account, environment or self._env
+        confined = self._confined and account is None
+        enter = self._inside.enter if self._inside is not None else ()
         try:
             home = self._state["home"]
-            child = start_part(part, command, self._account, self._env, home, log, pass_fds, self._confined)
+            child = start_part(part, command, as_whom, given, home, log, pass_fds, confined, enter)
         finally:
             os.close(log)
         # Never polled: `_look` takes the exit status of every child, and Popen must not be told another.
@@ -320,6 +345,8 @@ class Supervisor:
             self._look_after(self._services, ended)
         if self._stopping or (not self._ready and self._starter_is_gone()):
             raise Stopped
+        if self._inside is not None and not self._stopping:
+            self._inside.ended(ended)
         if not any(pid in ended for pid in self._vital):
             return
         # Parts die of each other: a client may be gone before its X server, which closes its sockets first.

@@ -5,12 +5,16 @@
 - ``options``      what a host owns, and what it has done
 - ``holding``      one lease as its host has it: the fence that every call passes
 - ``making``       makes and ends a desktop of a fleet, with an account of its own
+- ``commands``     commands on a leased desktop; ``launching``: applications in its sandbox, started from outside
 - ``fingerprint``  is a new desktop as all of them should be
 - ``warden``       ends the desktops of a host that was killed
 - ``ways``         pools whose desktops are behind a host, and what is asked of it
 - ``local``        the pool of this process
+- ``record``       what has happened, for those who look: counts, histograms, the last events
+- ``page``         the status page, in a process of its own; ``metrics``: what it tells Prometheus
 - ``service``, ``socket``  the same for every process of this machine
 - ``addresses``    a pool of desktops that computerd serves
+- ``named``        the pool that settings name; ``harbor``: a Harbor environment whose desktop is leased
 - ``ray``          the same on Ray, over many machines
 """
 
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
     from deskhand.fleet.errors import NoneFree as NoneFree
     from deskhand.fleet.local import LocalPool as LocalPool
     from deskhand.fleet.options import Options as Options
+    from deskhand.fleet.page.status import PageSettings as PageSettings
+    from deskhand.fleet.page.status import StatusPage as StatusPage
     from deskhand.fleet.pool import Lease as Lease
     from deskhand.fleet.pool import LeasedDesktop as LeasedDesktop
     from deskhand.fleet.pool import Pool as Pool
@@ -41,8 +47,10 @@ _HOME = {
     "LocalPool": "local",
     "NoneFree": "errors",
     "Options": "options",
+    "PageSettings": "page.status",
     "Pool": "pool",
     "SocketPool": "socket",
+    "StatusPage": "page.status",
 }
 __all__ = sorted(_HOME)
 

@@ -12,7 +12,7 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,8 @@ from deskhand.backends.base import Backend, Envelope, Outcome
 from deskhand.backends.daemon import PATIENCE as REQUEST_PATIENCE
 from deskhand.backends.daemon import Daemon, NoLease
 from deskhand.errors import DeskhandError, DesktopInUse, SetupError, Unsupported
+from deskhand.fleet.commands import PATIENCE as COMMAND_PATIENCE
+from deskhand.fleet.commands import Ran, run_by
 from deskhand.fleet.errors import LeaseLost, NoneFree
 from deskhand.fleet.pool import PATIENCE, Lease, Pool, checked_ttl, lost, who
 
@@ -31,11 +33,15 @@ _QUEUE = 30.0
 
 @dataclass(frozen=True)
 class Address:
-    """Where a computerd listens, and the file that holds its token."""
+    """Where a computerd listens, and the file that holds its token.
+
+    ``shell`` leads to that desktop, such as ``("docker", "exec", "-i", "desk-1")``: what runs a command there.
+    """
 
     url: str
     token_file: str | os.PathLike[str] | None = None
     token: str | None = field(default=None, repr=False)
+    shell: tuple[str, ...] = ()
 
     def daemon(self) -> Daemon:
         return Daemon(self.url, token=self.token, token_file=self.token_file)
@@ -150,6 +156,10 @@ class AddressPool(Pool):
     def daemon_of(self, lease: Lease) -> Daemon:
         """Raises LeaseLost: it is over."""
         return self._of(lease).daemon
+
+    def shell_of(self, lease: Lease) -> tuple[str, ...]:
+        """Raises LeaseLost: it is over."""
+        return self._of(lease).address.shell
 
     def lost_lease(self, lease: Lease, error: DesktopInUse) -> LeaseLost:
         """What a refusal by computerd means for the lease."""
@@ -307,6 +317,21 @@ class _LeasedDaemon(Backend):
 
     async def windows(self) -> list[dict[str, Any]]:
         return await self._daemon().windows()
+
+    async def run(
+        self,
+        command: str,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout: float = COMMAND_PATIENCE,
+    ) -> Ran:
+        """See ``RunsCommands``; computerd runs none, so its address must have a shell."""
+        self._daemon()
+        shell = self._pool.shell_of(self._lease)
+        if not shell:
+            raise Unsupported("computerd runs no commands: give the desktop's Address a shell that leads there")
+        return await run_by(shell, command, stdin, env or {}, cwd, timeout)
 
     async def aclose(self) -> None:
         if self._closed:

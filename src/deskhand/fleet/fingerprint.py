@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from deskhand.errors import DeskhandError
+from deskhand.fleet.launching import SandboxLauncher
 from deskhand.fleet.making import Made
 from deskhand.hand import applications, windows
 from deskhand.hand.x11 import Connection, core
@@ -99,9 +100,9 @@ def _seen(made: Made) -> Fingerprint:
 
 def _fonts(made: Made) -> str:
     try:
-        account = made.account if made.account is not None and made.account.switch else None
+        account = made.account if made.account is not None and made.account.switch and not made.enter else None
         listed = subprocess.run(
-            ["fc-list", "--format", "%{file}|%{family}|%{style}|%{fontversion}\n"],
+            [*made.enter, "fc-list", "--format", "%{file}|%{family}|%{style}|%{fontversion}\n"],
             env=made.env,
             cwd="/",
             stdin=subprocess.DEVNULL,
@@ -120,7 +121,10 @@ def _fonts(made: Made) -> str:
 
 def _applications(made: Made) -> dict[str, str]:
     try:
-        paths = {entry.id: entry.path for entry in applications.scan(made.env).listed()}
+        if made.launcher is not None:
+            paths = {entry["id"]: entry["path"] for entry in SandboxLauncher(made).listing()["apps"]}
+        else:
+            paths = {entry.id: entry.path for entry in applications.scan(made.env).listed()}
     except DeskhandError:
         return {}
     versions = _versions(tuple(sorted(set(paths.values()))), _changed(_PACKAGES))

@@ -13,6 +13,7 @@ from deskhand.backends.base import Envelope, Outcome
 from deskhand.backends.local import LocalDisplay, RunningBatch
 from deskhand.errors import DeskhandError, DisplayLost, NoDisplay
 from deskhand.fleet.errors import LeaseLost
+from deskhand.fleet.launching import SandboxLauncher
 from deskhand.fleet.making import Made
 from deskhand.fleet.pool import lost
 from deskhand.hand.hand import Hand
@@ -31,7 +32,8 @@ class Holding(LocalDisplay):
     """
 
     def __init__(self, made: Made, holder: str, number: int, token: str, ttl: float) -> None:
-        super().__init__(made.display, made.xauthority)
+        launcher = SandboxLauncher(made) if made.launcher is not None else None
+        super().__init__(made.display, made.xauthority, launcher=launcher)
         self.made = made
         self.holder = holder
         self.number = number

@@ -7,6 +7,7 @@ checked by the host at every call. Who stands before hosts (a manager of many) o
 from __future__ import annotations
 
 import asyncio
+import base64
 import collections
 import contextlib
 import os
@@ -21,6 +22,7 @@ from typing import Any
 from deskhand.backends.base import Envelope, Outcome
 from deskhand.errors import DeskhandError, SetupError
 from deskhand.fleet import fingerprint
+from deskhand.fleet.commands import run_on
 from deskhand.fleet.errors import LeaseLost, NoneFree
 from deskhand.fleet.holding import DEATH, Holding
 from deskhand.fleet.making import DesktopMaker, Made, Maker, end_desktop, orphans, own_mark
@@ -59,7 +61,9 @@ class Host:
         self._mark = own_mark(f"{name}/{uuid.uuid4().hex[:8]}")
         self._own = maker is None
         most = options.size + options.spares + _ENDING
-        self._maker = maker or DesktopMaker(options.session, options.screen, options.timeout, most, self._mark)
+        self._maker = maker or DesktopMaker(
+            options.session, options.screen, options.timeout, most, self._mark, options.apart
+        )
         # Threads that live as long as the host: what a thread has started may ask to end with it (PDEATHSIG).
         starts = options.starts or os.cpu_count() or 1
         self._starts = ThreadPoolExecutor(starts, thread_name_prefix="deskhand-fleet-start")
@@ -94,6 +98,7 @@ class Host:
             SetupError: None came up; says why.
         """
         if self._own:
+            await asyncio.to_thread(self.options.check)
             self._warden = await asyncio.to_thread(Warden, self._mark)
             left = await asyncio.to_thread(orphans)
             self.counts.orphans += len(left)
@@ -222,6 +227,22 @@ class Host:
     async def windows(self, token: str) -> list[dict[str, Any]]:
         with self._fence():
             return await self._of(token).windows()
+
+    async def run(
+        self, token: str, command: str, stdin: str, env: dict[str, str], cwd: str | None, wait: float
+    ) -> dict[str, Any]:
+        """Run a command on the desktop; see ``commands.RunsCommands``. Input and output are base64."""
+        with self._fence():
+            holding = self._of(token)
+            holding.check()
+        ran = await run_on(holding.made, command, base64.b64decode(stdin), env, cwd, wait)
+        if holding.over is not None:
+            raise lost(holding.over)
+        return {
+            "code": ran.code,
+            "stdout": base64.b64encode(ran.stdout).decode("ascii"),
+            "stderr": base64.b64encode(ran.stderr).decode("ascii"),
+        }
 
     async def quiet(self, token: str) -> None:
         """Release what is held down; the lease stands."""
@@ -367,7 +388,7 @@ class Host:
             self._in_a_row += 1
             self.record.failed(self._failure, False)
         else:
-            self.record.started(number, made, self._in_a_row)
+            self.record.ready(made, self._in_a_row)
             self._in_a_row = 0
             self._failure = None
             if not self._closed:
@@ -375,7 +396,7 @@ class Host:
                 self._free.append(made)
                 made = None
         finally:
-            self.record.started(number, None, 0)
+            self.record.start_ended(number)
             self._coming -= 1
         if made is not None:
             self._do(self._retire(made))

@@ -13,13 +13,14 @@ import shutil
 import signal
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from deskhand.desktop import start_desktop
 from deskhand.desktop.account import NAME, Account, desktop_account
 from deskhand.desktop.processes import end_processes, wait_for_end
 from deskhand.desktop.remains import remove_files, remove_sockets_and_memory
+from deskhand.desktop.sandbox import Isolation, enter
 from deskhand.errors import SetupError
 from deskhand.hand.state import is_alive, make_own_directory, process_start_time, read_desktops
 
@@ -39,7 +40,10 @@ ProcessId = tuple[int, int]
 
 @dataclass(frozen=True)
 class Made:
-    """A desktop that is up. ``vital`` are the processes without which it is none; ``env`` is what its processes get."""
+    """A desktop that is up. ``vital`` are the processes without which it is none; ``env`` is what its processes get.
+
+    In a sandbox ``enter`` leads a command into it, and ``launcher`` is the socket of what starts applications there.
+    """
 
     id: str
     display: str
@@ -48,6 +52,8 @@ class Made:
     env: dict[str, str]
     account: Account | None
     vital: tuple[ProcessId, ...] = ()
+    launcher: str | None = None
+    enter: tuple[str, ...] = ()
 
 
 class Maker(Protocol):
@@ -71,9 +77,19 @@ class DesktopMaker:
         timeout: Seconds for a desktop to be ready.
         most: How many are up at once at most, those that are ending included.
         host: The host's name for itself, see ``own_mark``.
+        isolation: The sandbox of each; None: none.
     """
 
-    def __init__(self, session: str, size: tuple[int, int], timeout: float, most: int, host: str) -> None:
+    def __init__(
+        self,
+        session: str,
+        size: tuple[int, int],
+        timeout: float,
+        most: int,
+        host: str,
+        isolation: Isolation | None = None,
+    ) -> None:
+        self._isolation = isolation
         self._session = session
         self._size = size
         self._timeout = timeout
@@ -88,13 +104,26 @@ class DesktopMaker:
         kept = -1
         try:
             kept, account = keep_account()
-            desktop = start_desktop(self._session, self._size, self._timeout, self._environment, account=account)
+            desktop = start_desktop(
+                self._session,
+                self._size,
+                self._timeout,
+                self._environment,
+                account=account,
+                isolation=self._isolation,
+            )
         except BaseException:
             self._let_go(kept)
             raise
         self._kept[desktop.id] = kept
-        vital = (desktop.processes["supervisor"], desktop.processes["X server"])
-        return Made(desktop.id, desktop.display, desktop.xauthority, desktop.size, desktop.env, account, vital)
+        vital: tuple[ProcessId, ...] = (desktop.processes["supervisor"], desktop.processes["X server"])
+        made = Made(desktop.id, desktop.display, desktop.xauthority, desktop.size, desktop.env, account, vital)
+        if self._isolation is None:
+            return made
+        # Without its sandbox no application can be started any more.
+        vital = (*vital, desktop.processes["namespaces"])
+        inside = enter(desktop.processes["namespaces"][0], account, self._isolation.network, desktop.home)
+        return replace(made, vital=vital, launcher=desktop.launcher, enter=tuple(inside))
 
     def end(self, made: Made) -> None:
         facts = next((facts for facts in read_desktops() if facts["id"] == made.id), None)

@@ -14,12 +14,15 @@ import os
 import socket
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from deskhand.backends.base import Backend, Envelope, Outcome
-from deskhand.errors import DeskhandError
+from deskhand.errors import DeskhandError, Unsupported
+from deskhand.fleet.commands import PATIENCE as COMMAND_PATIENCE
+from deskhand.fleet.commands import Ran
 from deskhand.fleet.errors import LeaseLost
 
 #: Seconds a lease may run at most between two renewals, and at least.
@@ -92,6 +95,10 @@ class Pool(ABC):
     async def health(self) -> dict[str, Any]:
         """How the pool is: ``ok``, ``size``, ``free``, ``leased``, ``waiting``, ``hosts`` with what each says."""
 
+    async def detail(self) -> dict[str, Any]:
+        """``health``, and of each host that can tell: ``desktops``, each with its state, and the last ``events``."""
+        return await self.health()
+
     @abstractmethod
     def backend(self, lease: Lease) -> Backend:
         """The desktop of a lease; closing it gives nothing back. Who uses it renews the lease."""
@@ -163,6 +170,21 @@ class LeasedDesktop(Backend):
 
     async def windows(self) -> list[dict[str, Any]]:
         return await (await self._desktop()).windows()
+
+    async def run(
+        self,
+        command: str,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout: float = COMMAND_PATIENCE,
+    ) -> Ran:
+        """See ``commands.RunsCommands``."""
+        run = getattr(await self._desktop(), "run", None)
+        if run is None:
+            raise Unsupported("this pool runs no commands on its desktops: use one that owns them, or give a shell")
+        ran: Ran = await run(command, stdin, env, cwd, timeout)
+        return ran
 
     async def reset(self) -> None:
         """Take a fresh desktop in place of this one; see ``Pool.reset``."""

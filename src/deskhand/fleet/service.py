@@ -1,7 +1,8 @@
-"""A pool for every process of this user on this machine: ``python -m deskhand.fleet.service NAME OPTIONS``.
+"""A pool for every process of this user on this machine: ``python -m deskhand.fleet.service NAME OPTIONS PAGE``.
 
-It owns the desktops, and listens on a unix socket that this user alone may use; see ``socket`` for what is said there.
-On standard output it tells how far it is, one JSON object a line (``ready``, ``of``), and then ``up`` or ``failed``.
+PAGE is the address of its status page and the names that is known under, or null for none. It owns the desktops, and
+listens on a unix socket that this user alone may use; see ``socket`` for what is said there. On standard output it
+tells how far it is, one JSON object a line (``ready``, ``of``), and then ``up`` or ``failed``.
 """
 
 from __future__ import annotations
@@ -20,16 +21,25 @@ from typing import Any
 from deskhand.errors import DeskhandError, SetupError
 from deskhand.fleet.local import LocalPool
 from deskhand.fleet.options import Options
+from deskhand.fleet.page.status import PageSettings, StatusPage, missing
 from deskhand.fleet.socket import LONGEST_LINE, encoded, socket_of
 from deskhand.fleet.ways import answer
+from deskhand.fleet.ways import told as refusal
 from deskhand.hand.state import make_own_directory
 
 
 class Service:
-    """Serves ``pool``, which it enters and closes, at the socket ``path``."""
+    """Serves ``pool``, which it enters and closes, at the socket ``path``; ``page`` it opens and closes too.
 
-    def __init__(self, pool: LocalPool, path: str) -> None:
+    ``no_page`` is what is told of it when there is none.
+    """
+
+    def __init__(
+        self, pool: LocalPool, path: str, page: StatusPage | None = None, no_page: dict[str, Any] | None = None
+    ) -> None:
         self._pool = pool
+        self._page = page
+        self._no_page = no_page
         self._path = path
         self._server: asyncio.Server | None = None
         self._clients: set[asyncio.Task[Any]] = set()
@@ -37,7 +47,9 @@ class Service:
         self.asked_to_end = asyncio.Event()
 
     async def __aenter__(self) -> Service:
-        """Raises SetupError: no desktop came up, or the socket can not be made."""
+        """Raises SetupError: no desktop came up, or the socket can not be made, or the page's address not be had."""
+        if self._page is not None:
+            self._page.open()
         await self._pool.__aenter__()
         try:
             before = os.umask(0o177)
@@ -67,6 +79,8 @@ class Service:
             client.cancel()
         if self._clients:
             await asyncio.wait(self._clients)
+        if self._page is not None:
+            await self._page.aclose()
         await self._pool.aclose()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -102,11 +116,15 @@ class Service:
             if asked["method"] == "end":
                 self.asked_to_end.set()
                 told = {"value": os.getpid()}
+            elif asked["method"] == "page":
+                told = {"value": await self._page.facts() if self._page is not None else self._no_page}
             else:
                 told, content = await answer(self._pool.host, asked["method"], asked["arguments"])
         except asyncio.CancelledError:
             told = {"cancelled": True}
             raise
+        except DeskhandError as error:
+            told = refusal(error)
         finally:
             whole = encoded({"id": asked["id"], "answer": told, "bytes": None if content is None else len(content)})
             with contextlib.suppress(OSError):
@@ -118,7 +136,7 @@ def _forget(running: dict[int, asyncio.Task[None]], number: int, _: asyncio.Task
     running.pop(number, None)
 
 
-async def _run(name: str, options: Options) -> int:
+async def _run(name: str, options: Options, settings: PageSettings | None) -> int:
     def say(**facts: Any) -> None:
         with contextlib.suppress(OSError):
             print(json.dumps(facts), flush=True)
@@ -135,7 +153,11 @@ async def _run(name: str, options: Options) -> int:
     ending = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, ending.set)
-    service = Service(LocalPool(options, name=name, progress=lambda ready, of: say(ready=ready, of=of)), path)
+    pool = LocalPool(options, name=name, progress=lambda ready, of: say(ready=ready, of=of))
+    page = None
+    if settings is not None and missing() is None:
+        page = StatusPage(pool.detail, name, settings, change=lambda: pool.host.change())
+    service = Service(pool, path, page, {"missing": missing()} if settings is not None else None)
     entering = asyncio.ensure_future(service.__aenter__())
     asked = asyncio.ensure_future(ending.wait())
     try:
@@ -163,7 +185,9 @@ async def _run(name: str, options: Options) -> int:
 def main() -> int:
     values = json.loads(sys.argv[2])
     values["screen"] = tuple(values["screen"])
-    return asyncio.run(_run(sys.argv[1], Options(**values)))
+    page = json.loads(sys.argv[3])
+    settings = PageSettings(page["listen"], tuple(page["hosts"])) if page is not None else None
+    return asyncio.run(_run(sys.argv[1], Options(**values), settings))
 
 
 if __name__ == "__main__":

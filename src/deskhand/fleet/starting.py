@@ -11,11 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from deskhand.desktop.processes import wait_for_end
 from deskhand.errors import SetupError
 from deskhand.fleet.options import Options
+from deskhand.fleet.page.status import PageSettings
 from deskhand.fleet.socket import SocketPool, socket_of
 from deskhand.hand.state import make_own_directory, own_directory, process_start_time
 
@@ -26,21 +28,27 @@ ENDING = 120.0
 
 
 def start_service(
-    name: str, options: Options, timeout: float = 600.0, progress: Progress | None = None
+    name: str,
+    options: Options,
+    timeout: float = 600.0,
+    progress: Progress | None = None,
+    page: PageSettings | None = None,
 ) -> dict[str, Any]:
     """Start the fleet ``name`` and return when all its desktops are ready: ``name``, ``socket``, ``pid``.
 
-    It lives on when this process ends. ``progress`` is called with how many are ready, of how many.
+    It lives on when this process ends. ``progress`` is called with how many are ready, of how many. ``page`` None: it
+    has no status page.
 
     Raises:
         SetupError: There is one of that name, or no desktop came up; nothing is left then.
     """
     path = socket_of(name)
+    options_and_page = [json.dumps(options.as_dict()), json.dumps(asdict(page) if page is not None else None)]
     log = os.open(_log_of(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     try:
         process = subprocess.Popen(
-            [sys.executable, "-m", "deskhand.fleet.service", name, json.dumps(options.as_dict())],
+            [sys.executable, "-m", "deskhand.fleet.service", name, *options_and_page],
             env={**os.environ, "PYTHONPATH": package},
             cwd="/",
             stdin=subprocess.DEVNULL,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Protocol
 
 from deskhand.backends.answers import outcome_of, raise_error
 from deskhand.backends.base import Backend, Envelope, Outcome
 from deskhand.errors import DeskhandError, SetupError
+from deskhand.fleet.commands import MOST, CommandTimeout, Ran
+from deskhand.fleet.commands import PATIENCE as COMMAND_PATIENCE
 from deskhand.fleet.errors import LeaseLost, NoneFree
 from deskhand.fleet.host import Host
 from deskhand.fleet.pool import PATIENCE, Lease, Pool, checked_ttl, who
@@ -18,8 +22,11 @@ Answer = dict[str, Any]
 
 #: What can be asked of a host.
 METHODS = frozenset(
-    {"acquire", "renew", "release", "reset", "health", "detail", "info", "act", "apps", "windows", "quiet"}
+    {"acquire", "renew", "release", "reset", "health", "detail", "info", "act", "apps", "windows", "quiet", "run"}
 )
+
+
+_SPECIAL: dict[str, type[DeskhandError]] = {"lost": LeaseLost, "none": NoneFree, "late": CommandTimeout}
 
 
 class Way(Protocol):
@@ -47,7 +54,7 @@ def read(answer: Answer) -> Answer:
     """Raise what an answer tells of, else give it."""
     special = answer.get("fleet_error")
     if special is not None:
-        error: DeskhandError = {"lost": LeaseLost, "none": NoneFree}.get(special, SetupError)(str(answer["error"]))
+        error: DeskhandError = _SPECIAL.get(special, SetupError)(str(answer["error"]))
         error.sent = str(answer["sent"])
         raise error
     raise_error(answer)
@@ -59,7 +66,7 @@ def told(error: Exception, request: Any = None) -> Answer:
     answer = error_reply(error, request).answer
     if isinstance(error, (ValueError, TypeError)):
         return {**answer, "fleet_error": "setup", "sent": "none"}
-    for kind, name in ((LeaseLost, "lost"), (NoneFree, "none")):
+    for name, kind in _SPECIAL.items():
         if isinstance(error, kind):
             return {**answer, "fleet_error": name}
     return {**answer, "fleet_error": "setup"} if type(error) is SetupError else answer
@@ -90,6 +97,10 @@ class HostPool(Pool):
         answer, _ = await self.way(None)("health")
         return pool_health([answer["value"]])
 
+    async def detail(self) -> dict[str, Any]:
+        answer, _ = await self.way(None)("detail")
+        return pool_health([answer["value"]])
+
     def backend(self, lease: Lease) -> Backend:
         return HostDesktop(self.way(lease), lease)
 
@@ -118,6 +129,23 @@ class HostDesktop(Backend):
     async def windows(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = (await self._ask("windows"))[0]["value"]
         return found
+
+    async def run(
+        self,
+        command: str,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout: float = COMMAND_PATIENCE,
+    ) -> Ran:
+        """See ``RunsCommands``."""
+        if len(stdin) > MOST:
+            raise SetupError(f"a command's input has {MOST >> 20} MiB at most: send it in parts")
+        told, _ = await self._ask(
+            "run", command=command, stdin=b64encode(stdin).decode("ascii"), env=dict(env or {}), cwd=cwd, wait=timeout
+        )
+        value = told["value"]
+        return Ran(int(value["code"]), b64decode(value["stdout"]), b64decode(value["stderr"]))
 
     async def aclose(self) -> None:
         if self._closed:

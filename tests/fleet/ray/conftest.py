@@ -23,7 +23,7 @@ def cluster() -> Iterator[Any]:
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
     cluster = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
     try:
-        cluster.add_node(**NODE)
+        cluster.add_node(**NODE, resources={"second": 1})
         ray.init(address=cluster.address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
         yield cluster
     finally:

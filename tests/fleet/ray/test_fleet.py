@@ -6,14 +6,16 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 ray = pytest.importorskip("ray")
 
 from deskhand.errors import DeskhandError, SetupError  # noqa: E402
-from deskhand.fleet import LeaseLost, NoneFree, Options  # noqa: E402
+from deskhand.fleet import LeaseLost, NoneFree, Options, PageSettings  # noqa: E402
 from deskhand.fleet.making import HOST_MARK  # noqa: E402
 from deskhand.fleet.ray import RayPool  # noqa: E402
 from deskhand.fleet.ray.cluster import manager_name  # noqa: E402
@@ -34,10 +36,13 @@ def desktops() -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def fleet(cluster: Any) -> Iterator[str]:
     """One desktop and one spare on each node."""
-    told = run(start_fleet(NAME, cluster.address, Options(size=1, spares=1)))
+    told = run(start_fleet(NAME, cluster.address, Options(size=1, spares=1), page=PageSettings()))
     assert told == {"name": NAME, "machines": 2, "desktops": 4}
     yield cluster.address
+    page = run(_page(cluster.address))
     assert run(end_fleet(NAME, cluster.address)) == 2
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(page["metrics"], trust_env=False)
     until(lambda: not desktops(), "nothing of the fleet is left")
 
 
@@ -57,12 +62,46 @@ async def all_back(pool: RayPool, size: int = 2) -> dict[str, Any]:
         await asyncio.sleep(0.05)
 
 
+async def _page(address: str) -> dict[str, Any]:
+    async with RayPool(NAME, address) as pool:
+        return dict((await pool.way(None)("page"))[0]["value"])
+
+
 async def first_error(call: Callable[[], Awaitable[Any]]) -> DeskhandError:
     while True:
         try:
             await call()
         except DeskhandError as error:
             return error
+
+
+def test_its_status_page_and_metrics(fleet: str) -> None:
+    async def work(pool: RayPool) -> None:
+        await all_back(pool)
+        page = await _page(fleet)
+        async with pool.lease(holder="the test") as desktop, httpx2.AsyncClient(trust_env=False, timeout=20) as http:
+            assert desktop.current is not None
+            detail = await pool.detail()
+            states = sorted(one["state"] for host in detail["hosts"] for one in host["desktops"])
+            assert states == ["leased", "ready", "ready", "ready"]
+            assert (await http.get(page["open"])).status_code == 200
+            root = page["url"].removesuffix("/fleet")
+            while True:
+                state = (await http.get(f"{root}/fleet/state")).json()
+                if state["health"]["leased"] == 1:
+                    break
+                await asyncio.sleep(0.1)  # it is told so within two seconds
+            assert sorted(host["name"] for host in state["health"]["hosts"]) == sorted(
+                host["name"] for host in detail["hosts"]
+            )
+            assert desktop.current.token not in str(state)
+            headers = {"Authorization": f"Bearer {Path(page['token_file']).read_text().strip()}"}
+            text = (await http.get(page["metrics"], headers=headers)).text
+            assert f'deskhand_fleet_leases_held{{host="{desktop.current.host}"}} 1' in text
+            assert 'deskhand_fleet_wait_seconds_count{host="manager"} 1' in text
+            assert 'deskhand_fleet_recoveries_total{host="manager",cause="host_restarted"} 0' in text
+
+    with_pool(fleet, work)
 
 
 def test_each_node_leases_its_own(fleet: str) -> None:

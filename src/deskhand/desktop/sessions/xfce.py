@@ -6,7 +6,6 @@ Its settings are xfconf channel files, which xfconfd reads when the first progra
 from __future__ import annotations
 
 from xml.etree import ElementTree
-from xml.sax.saxutils import escape, quoteattr
 
 from .session import Session
 
@@ -91,35 +90,26 @@ def _panel() -> str:
 
 def _channel(name: str, properties: dict[str, object]) -> str:
     """An xfconf channel file."""
-    tree: dict[str, object] = {}
+    channel = ElementTree.Element("channel", name=name, version="1.0")
     for path, value in properties.items():
         *parents, leaf = path.strip("/").split("/")
-        node = tree
+        node = channel
         for parent in parents:
-            node = node.setdefault(parent, {})  # type: ignore[assignment]
-        node[leaf] = value
-    body = "".join(_xml(key, value, 1) for key, value in tree.items())
-    return (
-        f'<?xml version="1.0" encoding="UTF-8"?>\n\n<channel name={quoteattr(name)} version="1.0">\n{body}</channel>\n'
-    )
-
-
-def _xml(name: str, value: object, depth: int) -> str:
-    indent = "  " * depth
-    head = f"{indent}<property name={quoteattr(name)}"
-    if isinstance(value, dict):
-        inner = "".join(_xml(key, child, depth + 1) for key, child in value.items())
-        return f'{head} type="empty">\n{inner}{indent}</property>\n'
-    if isinstance(value, bool):
-        return f'{head} type="bool" value="{str(value).lower()}"/>\n'
-    if isinstance(value, int):
-        return f'{head} type="int" value="{value}"/>\n'
-    return f'{head} type="string" value="{escape(str(value), {chr(34): "&quot;"})}"/>\n'
+            there = node.find(f"property[@name='{parent}']")
+            node = there if there is not None else ElementTree.SubElement(node, "property", name=parent, type="empty")
+        kind = "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "string"
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        ElementTree.SubElement(node, "property", name=leaf, type=kind, value=text)
+    ElementTree.indent(channel)
+    return ElementTree.tostring(channel, encoding="unicode", xml_declaration=True) + "\n"
 
 
 XFCE = Session(
     command=("startxfce4",),
     environment={"XDG_CURRENT_DESKTOP": "XFCE", "XDG_MENU_PREFIX": "xfce-"},
     files=_files,
+    # GDK asks OpenGL which visuals are good for it, once a display, and leaves the answer on the root window
+    # (GDK_VISUALS). Who asks loads all of Mesa, and keeps it: so a program asks that ends again, and not the session.
+    asides=(("xfce4-session", "--version"),),
     own_windows=("DESKTOP", "DOCK"),
 )

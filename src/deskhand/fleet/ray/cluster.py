@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import threading
 from typing import Any
 
 import ray
@@ -20,6 +21,7 @@ NAMESPACE = "deskhand"
 #: Seconds beyond what is asked for itself.
 PATIENCE = 60.0
 _CONNECTING = 5.0
+_ONE_AT_A_TIME = threading.Lock()
 
 
 def manager_name(fleet: str) -> str:
@@ -31,12 +33,26 @@ def host_name(fleet: str, node: str) -> str:
     return f"{fleet}/host/{node}"
 
 
+def machines(resource: str | None = None) -> list[str]:
+    """The ids in Ray of the machines that are there, or of those among them that offer ``resource``."""
+    return [
+        node["NodeID"]
+        for node in ray.nodes()
+        if node["Alive"] and (resource is None or node["Resources"].get(resource, 0.0) > 0)
+    ]
+
+
 def connect(address: str) -> None:
     """Connect this process to the cluster at ``address`` (``auto``: the one of this machine), if it is not yet.
 
     Raises:
         NoDisplay: There is none.
     """
+    with _ONE_AT_A_TIME:  # many may ask at once, each in a thread of its own
+        _connect(address)
+
+
+def _connect(address: str) -> None:
     if ray.is_initialized():
         return
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")

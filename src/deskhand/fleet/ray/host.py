@@ -47,6 +47,9 @@ class HostActor:
             health.update(ok=False, failure=self._failed)
         return health
 
+    async def detail(self) -> dict[str, Any]:
+        return {**await self._host.detail(), **await self.health()}
+
     async def template(self) -> dict[str, Any] | None:
         """What all desktops of the fleet must be like, once the first is up."""
         self._begin()

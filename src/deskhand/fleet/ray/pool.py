@@ -10,7 +10,8 @@ from deskhand.errors import DisplayLost, NoDisplay
 from deskhand.fleet.errors import LeaseLost, NoneFree
 from deskhand.fleet.pool import PATIENCE, Lease, checked_ttl, who
 from deskhand.fleet.ray.cluster import actor, ask, connect, manager_name
-from deskhand.fleet.ways import Answer, HostPool, Way, pool_health
+from deskhand.fleet.ray.watching import whole
+from deskhand.fleet.ways import Answer, HostPool, Way
 
 #: Seconds before a manager that does not answer is asked again.
 _AGAIN = 0.2
@@ -42,8 +43,11 @@ class RayPool(HostPool):
 
     async def health(self) -> dict[str, Any]:
         answer, _ = await self.way(None)("health")
-        told = answer["value"]
-        return {**pool_health(told["hosts"]), "waiting": told["waiting"], "given": told["given"]}
+        return whole(answer["value"])
+
+    async def detail(self) -> dict[str, Any]:
+        answer, _ = await self.way(None)("detail")
+        return whole(answer["value"])
 
     def way(self, lease: Lease | None) -> Way:
         name = manager_name(self._name) if lease is None else lease.host

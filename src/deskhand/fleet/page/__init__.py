@@ -1,0 +1,7 @@
+"""The status page of a fleet, and its metrics, over HTTP.
+
+- ``status``    ``StatusPage``: beside the fleet; starts the server, tells it how the fleet is, starts it again
+- ``server``    the server's process, ``python -m deskhand.fleet.page``: it can ask the fleet nothing
+- ``routes``    the page, its stream, the metrics, and who may see them
+- ``news``      how the fleet is now, and how it was
+"""

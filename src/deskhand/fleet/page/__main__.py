@@ -1,0 +1,5 @@
+import sys
+
+from deskhand.fleet.page.server import main
+
+sys.exit(main())
