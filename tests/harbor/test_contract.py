@@ -167,3 +167,27 @@ def test_unset_leaves_harbor_as_it_is(value: str | None) -> None:
         environment["HARBOR_CUA_DESKTOP"] = value
     ran = subprocess.run([sys.executable, "-c", UNSET], env=environment, capture_output=True, text=True, timeout=120)
     assert ran.stdout.strip() == "the same", ran.stderr
+
+
+def test_what_native_providers_offer_is_where_it_is_changed() -> None:
+    """Private names and words of ``deskhand.harbor.native``; of Gemini's two kinds a version of Harbor has one."""
+    from deskhand.harbor.native import TINKER_ZOOM_WORDS, ZOOM_WORDS
+
+    providers = "harbor.agents.computer_1.providers"
+    gemini = pytest.importorskip(f"{providers}.gemini", reason="Harbor's native providers need harbor[computer-1]")
+    (constant,) = [name for name in ZOOM_WORDS if hasattr(gemini, name)]
+    assert getattr(gemini, constant).count(ZOOM_WORDS[constant]) == 1
+    own = "_generate_config" if constant == "GEMINI_COMPUTER_USE_HINT" else "_TOOLS"
+    source = inspect.getsource(gemini)
+    for name in (own, "_client", "generate_content" if own == "_generate_config" else "interactions.create"):
+        assert name in source, name
+    claude = inspect.getsource(importlib.import_module(f"{providers}.anthropic").AnthropicProvider)
+    assert "self._client.beta.messages.create(" in claude
+    assert '["enable_zoom"]' in claude
+    try:
+        tinker = inspect.getsource(importlib.import_module(f"{providers}.tinker"))
+    except ModuleNotFoundError:
+        return  # Harbor 0.20 has none
+    assert "def _initialize(self)" in tinker
+    assert "self.renderer.create_conversation_prefix_with_tools(" in tinker
+    assert tinker.count(TINKER_ZOOM_WORDS) == 1

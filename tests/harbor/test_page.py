@@ -37,7 +37,7 @@ def clean() -> dict[str, str]:
 
 
 def test_the_agent_in_a_jobs_configuration(tmp_path: Path) -> None:
-    (block,) = [block for block in blocks("yaml") if "import_path" in block]
+    (block,) = [block for block in blocks("yaml") if "ExistingDesktop" in block]
     task = make_task(tmp_path / "task")
     with serving(Scripted(SOLUTION)) as server:
         rest = f"""    kwargs: {{api_base: "{server.url}"}}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.harbor.scripted import DONE, SOLUTION
+from tests.harbor.tasks import make_task
 from tests.harbor.trials import needs_sandbox, run_job
 
 pytestmark = [pytest.mark.slow, needs_sandbox]
@@ -58,6 +60,22 @@ def test_four_at_once_and_a_bounded_history(tmp_path: Path) -> None:
 def test_a_desktop_that_was_not_touched_scores_nothing(tmp_path: Path) -> None:
     (trial,) = run_job(tmp_path, replies=[DONE, DONE]).trials
     assert (trial.reward, trial.error) == (0.0, None)
+
+
+@pytest.mark.skipif(
+    not all(shutil.which(program) for program in ("startxfce4", "chromium", "wmctrl", "xdotool")),
+    reason="stock computer-1 needs xfce4, chromium, wmctrl and xdotool",
+)
+def test_stock_runs_in_the_same_environment(tmp_path: Path) -> None:
+    """What ours is measured against (``bench.harbor --desktop browser``): it starts everything itself."""
+    task = make_task(tmp_path / "task", desktop="#!/bin/bash\nsleep infinity\n")
+    agent = ["--agent", "computer-1", "--model", "openai/scripted", "--ak", "enable_images=true"]
+    job = run_job(tmp_path, task=task, agent=agent, replies=[{"type": "click", "x": 500, "y": 500}, DONE, DONE])
+    (trial,) = job.trials
+    assert (trial.reward, trial.error) == (0.0, None), job.output[-2000:]
+    assert job.pictures == [1, 2, 3]
+    for name in ("Xvfb :1", "xfce4-session", "chromium"):
+        assert any(name in line for line in trial.processes), name
 
 
 def test_a_bad_variable_stops_before_a_trial(tmp_path: Path) -> None:

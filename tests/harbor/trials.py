@@ -87,8 +87,10 @@ def run_job(
         chosen = ["--agent", "deskhand.harbor:ExistingDesktop"]
     model = Scripted(replies)
     with serving(model) as server:
-        chosen += ["--model", "openai/scripted", "--ak", f"api_base={server.url}"]
-        command = [sys.executable, "-m", "deskhand.harbor", "run", *(chosen if agent is None else agent)]
+        chosen = [*chosen, "--model", "openai/scripted"] if agent is None else [*agent]
+        if "--model" in chosen:
+            chosen += ["--ak", f"api_base={server.url}"]
+        command = [sys.executable, "-m", "deskhand.harbor", "run", *chosen]
         command += ["--env", ENVIRONMENT, "--path", str(task), "--jobs-dir", str(place / "jobs"), "--yes", "--quiet"]
         with tempfile.TemporaryDirectory(prefix="trials-") as sandboxes:
             os.chmod(sandboxes, 0o755)  # a sandbox's users are others than ours

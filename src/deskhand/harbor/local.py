@@ -128,7 +128,7 @@ class BubblewrapEnvironment(BaseEnvironment):  # type: ignore[misc]
             await self._checked(f"tar -cf - -C {shlex.quote(source_dir)} .", stdout=content)
             content.seek(0)
             with tarfile.open(fileobj=content) as archive:
-                archive.extractall(target_dir, filter=_only_files)
+                archive.extractall(target_dir, filter=only_files)
 
     async def _upload_tree(self, source: Path, target: str) -> None:
         with tempfile.TemporaryFile() as content:
@@ -154,7 +154,7 @@ class BubblewrapEnvironment(BaseEnvironment):  # type: ignore[misc]
         return dict(merged or {})
 
 
-def _only_files(member: tarfile.TarInfo, place: str) -> tarfile.TarInfo | None:
+def only_files(member: tarfile.TarInfo, place: str) -> tarfile.TarInfo | None:
     """What the sandbox holds is not trusted: no devices, and nothing that points or reaches outside."""
     if member.isdev():
         return None

@@ -11,6 +11,7 @@ import uuid
 from typing import Any
 
 from harbor.agents.computer_1.runtime import ComputerAction, RuntimeRequestError
+from harbor.environments.base import ExecResult
 
 from deskhand.backends.installing import RECEIVE, the_hand
 from deskhand.harbor.drivers.driver import Driver, Readiness, Region, Sandbox
@@ -25,6 +26,8 @@ from deskhand.turns import longest
 _GONE, _SLOW = ("lost", "no_display"), "timeout"
 #: Seconds a display that has just not answered is given for the picture after it.
 _SLOW_PATIENCE = 30
+#: What is said of a file that was uploaded without an error, and is not there, or not all of it.
+_NOT_WHOLE = ("No such file or directory", "arrived damaged")
 _PYTHON = "import sys; sys.exit(sys.version_info < (3, 9))"
 
 
@@ -51,6 +54,19 @@ class HandDriver(Driver):
         self._unsettled = False
 
     async def prepare(self) -> None:
+        finished = await self._install()
+        if self._sandbox.uploads and any(said in (finished.stderr or "") for said in _NOT_WHOLE):
+            self._sandbox.no_uploads("the hand did not arrive whole")
+            finished = await self._install()
+        path = (finished.stdout or "").strip().rpartition("\n")[2]
+        if finished.return_code != 0 or not path.startswith("/"):
+            raise NotReady(
+                f"the hand can not be put into the sandbox ({_last_line(finished.stderr) or finished.return_code}):"
+                " it needs python3 3.9 or newer there; driver=tools does without"
+            )
+        self._path = path
+
+    async def _install(self) -> ExecResult:
         content, digest = the_hand()
         arrived = f"/tmp/deskhand-{self._name}.pyz"
         try:
@@ -60,18 +76,11 @@ class HandDriver(Driver):
         except RuntimeRequestError as error:
             raise NotReady(f"the hand can not be sent into the sandbox: {error.detail}") from error
         place = shlex.quote(arrived)
-        finished = await self._sandbox.command(
+        return await self._sandbox.command(
             f"python3 -c {shlex.quote(RECEIVE)} {digest} < {place}; status=$?; rm -f {place}; exit $status",
             timeout_sec=120,
             label="install the hand",
         )
-        path = (finished.stdout or "").strip().rpartition("\n")[2]
-        if finished.return_code != 0 or not path.startswith("/"):
-            raise NotReady(
-                f"the hand can not be put into the sandbox ({_last_line(finished.stderr) or finished.return_code}):"
-                " it needs python3 3.9 or newer there; driver=tools does without"
-            )
-        self._path = path
 
     async def look_for_display(self, seconds: float) -> Readiness | str:
         asked = json.dumps(
