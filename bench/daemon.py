@@ -97,6 +97,7 @@ def ask(rounds: int) -> Answer:
                 sides = {
                     "alone": partial(_median, alone),
                     f"beside {HOSTILE}": partial(beside, partial(_median, alone)),
+                    f"beside {HOSTILE} in their first half second": partial(beside, partial(_rush, alone), "rush"),
                 }
                 answer.add("one good client", in_turns(sides, max(1, rounds // 3), answer))
         finally:
@@ -110,9 +111,21 @@ def _median(measure: Callable[[], float], times: int = 5) -> float:
     return statistics.median(measure() for _ in range(times))
 
 
+def _rush(measure: Callable[[], float], seconds: float = 0.5) -> float:
+    """The median of as many as end within ``seconds``, and of the one that does not."""
+    over = time.perf_counter() + seconds
+    taken = []
+    while time.perf_counter() < over:
+        taken.append(measure())
+    return statistics.median(taken)
+
+
 @contextmanager
-def _attackers(url: str, token_file: Path) -> Iterator[Callable[[Callable[[], float]], float]]:
-    """Gives what measures while they are at it. A process of their own, whose work is not the good client's."""
+def _attackers(url: str, token_file: Path) -> Iterator[Callable[..., float]]:
+    """Gives what measures while they are at it, or, told ``rush``, from when they begin.
+
+    A process of their own, whose work is not the good client's.
+    """
     words = [sys.executable, "-m", "bench.hostile", url.removeprefix("http://"), str(token_file), str(HOSTILE)]
     process = subprocess.Popen(
         words, cwd=Path(__file__).resolve().parents[1], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -120,15 +133,15 @@ def _attackers(url: str, token_file: Path) -> Iterator[Callable[[Callable[[], fl
     assert process.stdin is not None
     assert process.stdout is not None
 
-    def turn(now: str) -> None:
+    def turn(now: str, how: str = "") -> None:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write("\n")
+        process.stdin.write(f"{how}\n")
         process.stdin.flush()
         assert process.stdout.readline().strip() == now
 
-    def beside(measure: Callable[[], float]) -> float:
-        turn("on")
+    def beside(measure: Callable[[], float], how: str = "") -> float:
+        turn("on", how)
         try:
             return measure()
         finally:

@@ -1,6 +1,7 @@
 """Clients that mean no good or are slow: ``python -m bench.hostile ADDRESS TOKEN_FILE COUNT``.
 
-They begin at a line on standard input and stop at the next one; each time a line says so when it is done.
+They begin at a line on standard input and stop at the next one; each time a line says so when it is done. They are on
+once the first rush is over, two seconds later; at the line ``rush`` they are on at once.
 """
 
 from __future__ import annotations
@@ -165,15 +166,16 @@ def main(address: str, token_file: str, count: str) -> int:
     """Stop and go by lines; the status is 1 when one of them was not refused."""
     reached = _Named(address, token_file)
     wrong: list[str] = []
-    while sys.stdin.readline():
+    while line := sys.stdin.readline():
         with Attackers(reached, int(count)) as attackers:
-            time.sleep(2.0)  # until all have connected, and the first rush is over: it counts what they go on doing
+            if line.strip() != "rush":
+                time.sleep(2.0)  # until all have connected, and the first rush is over: it counts what they go on doing
             print("on", flush=True)
             sys.stdin.readline()
         wrong += attackers.wrong
         print("off", flush=True)
-    for line in wrong:
-        print(line, file=sys.stderr)
+    for fault in wrong:
+        print(fault, file=sys.stderr)
     return 1 if wrong else 0
 
 

@@ -37,6 +37,24 @@ def test_a_good_client_is_served_among_64_others(running: RunningDaemon, window:
     assert running.act({"action": "move", "x": 1, "y": 1}).json()["ok"]
 
 
+def test_answers_that_nobody_reads_are_soon_made_no_more(running: RunningDaemon, window: Received) -> None:
+    """Left to itself, the kernel takes some seventy of them."""
+
+    def made() -> int:
+        return len([line for line in running.log if line.get("route") == "/openapi.json"])
+
+    before = made()
+    line = f"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {running.token}\r\n\r\n"
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect(running.address)
+        deaf.sendall(line.encode() * 100)
+        until(lambda: made() > before)
+        for number in range(20):  # each of which takes longer than such an answer
+            assert running.act({"action": "move", "x": number, "y": 1}, picture=True).json()["ok"]
+        assert 1 <= made() - before <= 20
+
+
 def test_connections_are_bounded(running: RunningDaemon) -> None:
     open_ones = []
     try:

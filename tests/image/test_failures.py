@@ -55,7 +55,7 @@ def test_healthy_within_seconds_and_the_health_check_says_so(computer: Computer)
         assert box.call("healthcheck", "run", box.name).returncode == 0
 
 
-@pytest.mark.parametrize(("part", "number"), [("deskhand launcher", "KILL"), ("deskhand launcher", "TERM")])
+@pytest.mark.parametrize(("part", "number"), [("computerd.launcher", "KILL"), ("computerd.launcher", "TERM")])
 def test_the_launcher_is_started_again(
     computer: Computer, part: str, number: str, record_property: Callable[[str, object], None]
 ) -> None:
@@ -85,7 +85,7 @@ def test_applications_outlive_both_and_are_still_listed_and_input_is_released(
     computer.done({"action": "key_down", "keys": "shift"}, {"action": "mouse_down", "x": 640, "y": 790})
     assert held(computer) == {"keys": 1, "buttons": 0x100}
     computer.signal("deskhand serve", "KILL")
-    computer.signal("deskhand launcher", "KILL")
+    computer.signal("computerd.launcher", "KILL")
     computer.wait_until_healthy(15)
     wait_for(lambda: held(computer) == {"keys": 0, "buttons": 0}, 10)
     assert computer.run("ps", "-o", "user:32=", "-p", str(launched["pid"])) == "desk"

@@ -1,13 +1,14 @@
 """Connections that can not be held for nothing: uvicorn's HTTP/1.1 protocol with a deadline for what a client does.
 
 A request's head has ten seconds from its first byte, or from the connection's beginning; bodies have the deadline of
-``bodies``; a client that does not read its answer is cut off. When all places are taken, the oldest connection that is
-idle, half-open, or without the token gives its own up.
+``bodies``; a client that does not read its answers soon gets no more of them, and then is cut off. When all places are
+taken, the oldest connection that is idle, half-open, or without the token gives its own up.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -20,6 +21,9 @@ from deskhand.computerd.refusals import REFUSALS
 HEAD_PATIENCE, WRITE_PATIENCE = 10.0, 30.0
 #: Connections at once.
 MOST = 512
+#: Bytes that the kernel takes for a client beyond those under way (tcp(7), TCP_NOTSENT_LOWAT). Left to itself it takes
+#: megabytes of answers that nobody reads, each made at the cost of those who wait for theirs.
+_UNSENT = 128 << 10
 
 
 class DeadlineProtocol(H11Protocol):
@@ -34,6 +38,9 @@ class DeadlineProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        sock = transport.get_extra_info("socket")
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
         self._open[self] = None
         if len(self._open) > MOST:
             waiting = next((one for one in self._open if one._is_waiting() or one._is_a_stranger()), self)
@@ -105,8 +112,10 @@ class DeadlineProtocol(H11Protocol):
         """A request that has begun must come to the end of its head; between two, uvicorn's own keep-alive counts."""
         if self._upgraded:
             return
-        begun = self.cycle is None or bool(self.conn.trailing_data[0])
-        if self._is_waiting() and begun and not self.transport.is_closing():
+        # What h11 has not taken up yet is copied to be looked at: not while a body comes.
+        waiting = self._is_waiting()
+        begun = waiting and (self.cycle is None or bool(self.conn.trailing_data[0]))
+        if begun and not self.transport.is_closing():
             if self._head is None:
                 self._head = self.loop.call_later(HEAD_PATIENCE, self._cut)
         elif self._head is not None:
