@@ -49,15 +49,17 @@ def act(given): return listing()
 """
 
 
-def ask(rounds: int, desktops: tuple[int, ...] = DESKTOPS, entries: tuple[int, ...] = ENTRIES) -> Answer:
+def ask(
+    rounds: int, desktops: tuple[int, ...] = DESKTOPS, entries: tuple[int, ...] = ENTRIES, work: float = WORK
+) -> Answer:
     """``rounds`` / 10 tries with each number of desktops, ``rounds`` listings of each size; ratios to the first."""
     answer = Answer("growth", WORDS)
     taken: dict[int, list[float]] = {count: [] for count in desktops}
     shares: dict[int, list[float]] = {count: [] for count in desktops}
     for _ in range(max(1, rounds // 10)):
         for count in desktops:
-            steps = at_work(count)
-            taken[count].append(WORK / sum(steps))
+            steps = at_work(count, work)
+            taken[count].append(work / sum(steps))
             shares[count].append(min(steps) / statistics.median(steps))
     _add(answer, "a step, over all desktops", "desktop", taken)
     for count in desktops[1:]:
@@ -67,7 +69,7 @@ def ask(rounds: int, desktops: tuple[int, ...] = DESKTOPS, entries: tuple[int, .
     return answer
 
 
-def at_work(count: int, seconds: float = WORK) -> list[int]:
+def at_work(count: int, seconds: float) -> list[int]:
     """How many steps each of ``count`` desktops makes in the same ``seconds``."""
     source = str(Path(__file__).resolve().parents[1] / "src")
     with ExitStack() as running:

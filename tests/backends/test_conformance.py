@@ -65,7 +65,7 @@ class GuestConformance(DesktopConformance):
         return make
 
 
-@pytest.mark.slow
+@pytest.mark.long
 class TestGuestSubprocess(GuestConformance):
     pass
 
@@ -120,7 +120,7 @@ class TestGuestSsh(Remote):
     pass
 
 
-@pytest.mark.slow
+@pytest.mark.long
 class TestGuestSshResident(Remote):
     resident = True
 
@@ -196,7 +196,7 @@ class SandboxOfE2B(DesktopConformance):
             process.wait()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 class TestE2B(SandboxOfE2B):
     pass
 

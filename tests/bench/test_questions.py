@@ -147,7 +147,7 @@ def test_what_stays_costs_little() -> None:
 
 @pytest.mark.slow
 def test_many_desktops_and_many_applications() -> None:
-    answer = growth.ask(1, desktops=(1, 2), entries=(10, 20))
+    answer = growth.ask(1, desktops=(1, 2), entries=(10, 20), work=0.5)
     found = {(row.case, row.side): row.ratio for row in answer.rows}
     assert found["a step, over all desktops", "1 desktop"] == found["an entry of the list", "10 entries"] == 1.0
     assert {side for _case, side in found} == {"1 desktop", "2 desktops", "10 entries", "20 entries"}

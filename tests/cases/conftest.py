@@ -23,18 +23,7 @@ __all__ = ["applications"]
 _OVER_HTTP = "over-http"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    asked = set()
-    for item in items:
-        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
-            if item.callspec.params.get("way") != _OVER_HTTP:
-                continue
-            if item.function in asked:
-                item.add_marker(pytest.mark.long)
-            asked.add(item.function)
-
-
-@pytest.fixture(params=["here", pytest.param(_OVER_HTTP, marks=pytest.mark.slow)])
+@pytest.fixture(params=["here", pytest.param(_OVER_HTTP, marks=pytest.mark.long)])
 def way(request: pytest.FixtureRequest) -> Iterator[Way]:
     """How the commands reach the display. What serves it ends after it, as nothing then waits for a stopped server."""
     if request.param == "here":

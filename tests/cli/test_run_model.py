@@ -50,7 +50,14 @@ def asking(standin: Any, server: Server, display: Any) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("standin", VENDORS + LOCAL, ids=lambda standin: standin.name)
+@pytest.mark.parametrize(
+    "standin",
+    [
+        *VENDORS[:2],
+        *(pytest.param(one, marks=pytest.mark.long) for one in (*VENDORS[2:], *LOCAL)),
+    ],
+    ids=lambda standin: standin.name,
+)
 def test_the_main_job(standin: Any, xfce: DesktopState, tmp_path: Path) -> None:
     note = Path(xfce.home) / "hello.txt"
     note.unlink(missing_ok=True)

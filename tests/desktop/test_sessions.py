@@ -131,6 +131,7 @@ def asks(desk: Desk, window: int) -> bool:
     return bool(others) or "Welcome" in windows.get_window(desk.conn, window).title
 
 
+@pytest.mark.long
 def test_the_first_start_of_an_application_asks_nothing() -> None:
     for desk in one_desk("openbox"):
         for name in ("libreoffice-writer", "firefox-esr"):

@@ -100,7 +100,7 @@ def kill_for(seconds: float, log: Path, seed: int, isolation: str = "auto") -> d
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("isolation", ["auto", "bwrap"])
+@pytest.mark.parametrize("isolation", ["auto", pytest.param("bwrap", marks=pytest.mark.long)])
 def test_whatever_is_killed_for_a_while(tmp_path: Path, isolation: str) -> None:
     if isolation == "bwrap" and shutil.which("bwrap") is None:
         pytest.skip("it needs bubblewrap")

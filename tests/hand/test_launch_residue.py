@@ -19,7 +19,7 @@ from deskhand.hand.x11 import Connection
 from deskhand.testing import XServer
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_launches_leave_nothing_behind(desk: Desk) -> None:
     desk.launch("first", command("--title", "first"))
     quit_application(desk.conn, app="first", display=desk.server.display)

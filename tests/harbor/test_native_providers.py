@@ -22,6 +22,7 @@ from tests.standins.server import Answer, Request, Server, serving
 Make = Callable[..., Any]
 OURS = "deskhand.harbor:ExistingDesktop"
 TOOLS: dict[str, Any] = {"driver": "tools", "settle": "fixed", "settle_sec": 0}
+pytest.importorskip("harbor", reason="Harbor is not installed here: it needs Python 3.12 (.setup/harbor-newest has it)")
 pytest.importorskip("google.genai", reason="Harbor's native providers need harbor[computer-1]")
 
 
