@@ -154,8 +154,8 @@ def test_many_desktops_and_many_applications() -> None:
     assert 0 < answer.facts["steps of the slowest of 2 desktops, the median's being 1"] <= 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["GTK 3", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("Tk", "xterm"))])
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["GTK 3", "GTK 4", "Qt 6", "Tk", "xterm"])
 def test_text_is_read_back_from_the_field(kind: str) -> None:
     answer = text.ask(1, (kind,), (False,))
     if any("is not installed" in note and kind in note for note in answer.notes):

@@ -45,7 +45,7 @@ def not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deskhand.fleet.fingerprint.differences", lambda made, template: [])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 class TestLocalPool(DesktopConformance):
     @pytest.fixture
     def make_backend(self) -> MakeBackend:
