@@ -159,6 +159,18 @@ class Computer:
         except http.client.HTTPException:
             return 0
 
+    def health_while(self, act: Callable[[], object], status: int, timeout: float) -> float:
+        """Do something and ask meanwhile until /health has ``status``; gives the seconds from its beginning.
+
+        What is restarted may be back before a command in the computer has returned.
+        """
+        acting = threading.Thread(target=act)
+        acting.start()
+        try:
+            return self.wait_for_health(status, timeout)
+        finally:
+            acting.join()
+
     def wait_for_health(self, status: int, timeout: float) -> float:
         """Ask until /health has ``status``; gives the seconds it took."""
         begun = time.monotonic()

@@ -59,8 +59,8 @@ def test_healthy_within_seconds_and_the_health_check_says_so(computer: Computer)
 def test_the_launcher_is_started_again(
     computer: Computer, part: str, number: str, record_property: Callable[[str, object], None]
 ) -> None:
-    pid = computer.signal(part, number)
-    record_property("seconds until 503", computer.wait_for_health(503, 10))
+    pid = computer.pid_of(part)
+    record_property("seconds until 503", computer.health_while(lambda: computer.signal(part, number), 503, 10))
     computer.wait_until_healthy(10)
     assert computer.pid_of(part) != pid
     assert computer.act({"action": "screenshot"})["ok"]
