@@ -37,8 +37,6 @@ _BATCH: dict[str, Any] = {
     "settle": {"mode": "none"},
     "picture": True,
 }
-#: The same as theirs presses it: for no time.
-_NOT_HELD = {**_BATCH, "actions": [{"action": "mouse_down", "x": 200, "y": 200}, {"action": "mouse_up"}]}
 _ACT = """
 options = ScreenshotOptions(format="png")
 def act(given):
@@ -60,8 +58,8 @@ def ask(rounds: int) -> Answer:
         over_http = [Daemon(url, token_file=token_file) for _ in range(max(CLIENTS))]
         in_process = LocalDisplay(server.display, server.xauthority)
 
-        def together(backends: list[Backend], batch: dict[str, Any] = _BATCH) -> float:
-            return runner.run(_at_once(backends, batch))
+        def together(backends: list[Backend]) -> float:
+            return runner.run(_at_once(backends))
 
         stack = AsyncExitStack()
         theirs: ModalDaemon | None = None
@@ -85,7 +83,6 @@ def ask(rounds: int) -> Answer:
                         "ours, in process": partial(together, local),
                     }
                     if count == 1:
-                        sides["ours, over HTTP, pressed for no time"] = partial(together, http, _NOT_HELD)
                         sides["modal-computer-use, in process"] = modal.seconds
                         if theirs is not None:
                             sides["modal-computer-use, over HTTP"] = over_their_http
@@ -168,10 +165,10 @@ def _tell_overhead(answer: Answer) -> None:
         answer.notes.append("ours presses the button for 8 ms of server time, which theirs does not")
 
 
-async def _at_once(backends: list[Backend], batch: dict[str, Any]) -> float:
+async def _at_once(backends: list[Backend]) -> float:
     """Seconds until every one of them has its picture."""
     start = time.perf_counter()
-    outcomes = await asyncio.gather(*(backend.act(batch) for backend in backends))
+    outcomes = await asyncio.gather(*(backend.act(_BATCH) for backend in backends))
     seconds = time.perf_counter() - start
     assert all(outcome.ok and outcome.picture for outcome in outcomes)
     return seconds
