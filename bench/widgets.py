@@ -23,7 +23,7 @@ _TOOLKITS = {
     "GTK 3": ("gtk", "import gi; gi.require_version('Gtk', '3.0')"),
     "GTK 4": ("gtk4", "import gi; gi.require_version('Gtk', '4.0')"),
     "Qt 5": ("qt", "import PyQt5.QtWidgets"),
-    "Qt 6": ("qt6", "import PyQt6.QtWidgets"),
+    "Qt 6": ("qt", "import PyQt6.QtWidgets"),
     "Tk": ("tk", "import tkinter"),
 }
 KINDS = (*_TOOLKITS, "xterm", "Firefox")
@@ -63,7 +63,7 @@ def widget(kind: str, hand: Hand, env: Mapping[str, str], folder: Path) -> Itera
         name, needed = _TOOLKITS[kind]
         if subprocess.run([SYSTEM_PYTHON, "-c", needed], capture_output=True, check=False).returncode:
             raise NotInstalled
-        command = [SYSTEM_PYTHON, str(_FIXTURES / f"{name}_text.py"), str(log)]
+        command = [SYSTEM_PYTHON, str(_FIXTURES / f"{name}_text.py"), str(log), *(["--6"] if kind == "Qt 6" else [])]
     process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         if not _until(lambda: any(window["active"] for window in hand.windows()), PATIENCE):

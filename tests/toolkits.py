@@ -78,7 +78,8 @@ def toolkit_window(
     if subprocess.run([PYTHON, "-c", _NEEDED[kind]], capture_output=True, check=False).returncode:
         pytest.skip(f"{PYTHON} can not {_NEEDED[kind]}")
     env = {**server.env, "LC_ALL": "C.UTF-8", "GTK_IM_MODULE": "gtk-im-context-simple", "NO_AT_BRIDGE": "1"}
-    command = [PYTHON, str(FIXTURES / f"{kind}_text.py"), str(log), *arguments]
+    program, options = ("qt", ("--6",)) if kind == "qt6" else (kind, ())
+    command = [PYTHON, str(FIXTURES / f"{program}_text.py"), str(log), *options, *arguments]
     process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     window = ToolkitWindow(log, process)
     try:

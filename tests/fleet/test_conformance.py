@@ -17,6 +17,8 @@ from deskhand.testing import XServer
 from deskhand.testing.conformance import DesktopConformance, MakeBackend, MakeLossy
 from tests.fleet.makers import Given
 
+pytestmark = pytest.mark.usefixtures("not_looked_at")
+
 
 class OwnPool(LeasedDesktop):
     """A leased desktop with a pool of its own, whose one desktop is the server's display."""
@@ -36,13 +38,6 @@ class OwnPool(LeasedDesktop):
 
 def pool_of(server: XServer) -> LocalPool:
     return LocalPool(Options(size=1, spares=0), maker=Given(server))
-
-
-@pytest.fixture(autouse=True)
-def not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some of these displays do not exist; what they are like is for other tests."""
-    monkeypatch.setattr("deskhand.fleet.fingerprint.take_template", lambda made: {})
-    monkeypatch.setattr("deskhand.fleet.fingerprint.differences", lambda made, template: [])
 
 
 @pytest.mark.long

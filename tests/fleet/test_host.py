@@ -17,11 +17,7 @@ from deskhand.fleet.host import Host
 from deskhand.testing.batches import run
 from tests.fleet.makers import Pretended
 
-
-@pytest.fixture(autouse=True)
-def not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deskhand.fleet.fingerprint.take_template", lambda made: {})
-    monkeypatch.setattr("deskhand.fleet.fingerprint.differences", lambda made, template: [])
+pytestmark = pytest.mark.usefixtures("not_looked_at")
 
 
 @asynccontextmanager

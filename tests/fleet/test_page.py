@@ -10,8 +10,7 @@ import re
 import signal
 import socket
 import stat
-import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -24,25 +23,13 @@ httpx2 = pytest.importorskip("httpx2")
 from deskhand.errors import SetupError  # noqa: E402
 from deskhand.fleet import LeaseLost, LocalPool, NoneFree, Options  # noqa: E402
 from deskhand.fleet.page.news import KEPT, News  # noqa: E402
-from deskhand.fleet.page.status import PageSettings, StatusPage, own_token  # noqa: E402
+from deskhand.fleet.page.status import PageSettings, StatusPage  # noqa: E402
 from deskhand.testing.batches import quick, run, until  # noqa: E402
 from tests.fleet.makers import Pretended  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("not_looked_at")
+
 SAMPLE = re.compile(r'[a-z_]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? [0-9.e+-]+')
-
-
-@pytest.fixture(autouse=True)
-def not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deskhand.fleet.fingerprint.take_template", lambda made: {})
-    monkeypatch.setattr("deskhand.fleet.fingerprint.differences", lambda made, template: [])
-
-
-@pytest.fixture
-def name() -> Iterator[str]:
-    name = f"page-{uuid.uuid4().hex[:8]}"
-    yield name
-    with suppress(FileNotFoundError):
-        os.unlink(own_token(name)[0])
 
 
 @asynccontextmanager
@@ -209,7 +196,7 @@ def test_metrics(name: str) -> None:
                 assert back[own("recoveries_total", cause="start_failed")] == 1
                 assert back[own("lease_seconds_count")] == 2
                 assert back[own("lease_seconds_bucket", le="1")] <= back[own("lease_seconds_bucket", le="+Inf")] == 2
-                assert 0.3 <= back[own("lease_seconds_sum")] < 30
+                assert back[own("lease_seconds_sum")] >= 0.3  # one of them ran out after that
                 assert back[own("wait_seconds_count")] == 3
                 assert back["process_open_fds"] > 3
                 await pool.release(third)

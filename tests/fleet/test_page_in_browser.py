@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,22 +20,12 @@ from deskhand.testing.batches import run  # noqa: E402
 from tests.fleet.makers import Pretended  # noqa: E402
 
 CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser")) if path), None)
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
+pytestmark = [
+    pytest.mark.usefixtures("not_looked_at"),
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+]
 SECONDS = 30_000  # milliseconds
-
-
-@pytest.fixture(autouse=True)
-def not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deskhand.fleet.fingerprint.take_template", lambda made: {})
-    monkeypatch.setattr("deskhand.fleet.fingerprint.differences", lambda made, template: [])
-
-
-@pytest.fixture
-def name() -> Iterator[str]:
-    name = f"page-{uuid.uuid4().hex[:8]}"
-    yield name
-    with suppress(FileNotFoundError):
-        Path(own_token(name)[0]).unlink()
 
 
 @asynccontextmanager

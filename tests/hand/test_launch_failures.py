@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.launching import Desk, argument_script, desk, own_state, until  # noqa: F401
+from tests.launching import Desk, argument_script, desk, own_state  # noqa: F401
 from tests.x_windows import command
+from tests.xservers import until
 
 from deskhand.hand.errors import Unsupported
 from deskhand.hand.quit import quit_application

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.launching import Desk, desk, end_all, own_state, until  # noqa: F401
+from tests.launching import Desk, desk, end_all, own_state  # noqa: F401
 from tests.x_windows import command, environment, make_entry, zombies_of
+from tests.xservers import until
 
 from deskhand.hand import launched_process, state, window_actions, windows
 from deskhand.hand.launch import launch

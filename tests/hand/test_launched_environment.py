@@ -8,8 +8,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.launching import Desk, argument_script, desk, own_state, until  # noqa: F401
+from tests.launching import Desk, argument_script, desk, own_state  # noqa: F401
 from tests.x_windows import command, environment
+from tests.xservers import until
 
 from deskhand.hand import keeper, launched_process
 

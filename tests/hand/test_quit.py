@@ -1,3 +1,4 @@
+# ruff: noqa: F811  (fixtures of another file)
 """Quitting: politely, with a dialog, by force; and what force must never touch."""
 
 from __future__ import annotations
@@ -5,27 +6,17 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from tests.launching import Desk, argument_script, end_all, own_state, until  # noqa: F401
+from tests.launching import Desk, argument_script, desk, own_state  # noqa: F401
 from tests.x_windows import command, make_entry, x_window, zombies_of
+from tests.xservers import until
 
 from deskhand.hand import launched_process, state, windows
 from deskhand.hand.errors import ActionFailed
 from deskhand.hand.quit import quit_application
 from deskhand.hand.window_properties import mark_launched
-from deskhand.hand.x11 import Connection, core, xtest
-from deskhand.testing import XServer
-
-
-@pytest.fixture
-def desk(openbox_display: XServer, tmp_path: Path) -> Iterator[Desk]:
-    with Connection.open(openbox_display.display) as conn:
-        desk = Desk(openbox_display, conn, tmp_path, "Openbox")
-        yield desk
-        end_all(desk)
+from deskhand.hand.x11 import core, xtest
 
 
 def test_by_id_and_by_name(desk: Desk) -> None:

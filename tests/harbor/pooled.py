@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.harbor.tasks import INSTRUCTION, TEXT, TOML
+from tests.harbor.tasks import TEXT, write_task
 
 BEGIN = """#!/bin/bash
 # Where the scripted agent clicks.
@@ -32,16 +32,4 @@ exit 0
 
 def make_pooled_task(place: Path) -> Path:
     """Write the task into ``place`` and give it."""
-    for name, text in {
-        "task.toml": TOML,
-        "instruction.md": INSTRUCTION,
-        "environment/begin.sh": BEGIN,
-        "environment/Dockerfile": "FROM scratch\n",
-        "tests/test.sh": VERIFIER,
-        "solution/solve.sh": f"#!/bin/bash\necho '{TEXT}' > $HOME/typed.txt\n",
-    }.items():
-        file = place / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-        file.chmod(0o755)
-    return place
+    return write_task(place, "begin.sh", BEGIN, VERIFIER, "$HOME/typed.txt")

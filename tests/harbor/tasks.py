@@ -37,13 +37,19 @@ build_timeout_sec = 60.0
 
 def make_task(place: Path, size: str = "1024x768", options: str = "", desktop: str = DESKTOP) -> Path:
     """Write the task into ``place`` and give it."""
+    entry = desktop.replace("@SIZE@", size).replace("@OPTIONS@", options)
+    return write_task(place, "entrypoint.sh", entry, VERIFIER, "/root/typed.txt")
+
+
+def write_task(place: Path, script: str, body: str, verifier: str, typed: str) -> Path:
+    """A task whose environment has one script, and whose oracle writes the file that is wanted."""
     for name, text in {
         "task.toml": TOML,
         "instruction.md": INSTRUCTION,
-        "environment/entrypoint.sh": desktop.replace("@SIZE@", size).replace("@OPTIONS@", options),
+        f"environment/{script}": body,
         "environment/Dockerfile": "FROM scratch\n",
-        "tests/test.sh": VERIFIER,
-        "solution/solve.sh": f"#!/bin/bash\necho '{TEXT}' > /root/typed.txt\n",
+        "tests/test.sh": verifier,
+        "solution/solve.sh": f"#!/bin/bash\necho '{TEXT}' > {typed}\n",
     }.items():
         file = place / name
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -60,12 +60,14 @@ class Inside:
         self._sandbox.make_directories()
         reader, writer = os.pipe2(os.O_CLOEXEC)
         try:
-            command = self._sandbox.command(int(display[1:]), writer)
-            self._start("sandbox", command, pass_fds=(writer,), account=own_account(self._account))
+            try:
+                command = self._sandbox.command(int(display[1:]), writer)
+                self._start("sandbox", command, pass_fds=(writer,), account=own_account(self._account))
+            finally:
+                os.close(writer)
+            holder = self._holder = int(self._line_from(reader, "sandbox", "bubblewrap could not make it"))
         finally:
-            os.close(writer)
-        holder = self._holder = int(self._line_from(reader, "sandbox", "bubblewrap could not make it"))
-        os.close(reader)
+            os.close(reader)
         self.enter = self._sandbox.enter(holder)
         return [holder, process_start_time(holder)]
 

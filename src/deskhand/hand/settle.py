@@ -180,9 +180,8 @@ class _Waiting:
                 return None
             self._handled = now
             self._slowest = max(answer for answer in answers if answer is not None)
-        last, watch = self._last, self._watch
-        popup = any(mapped.override_redirect and mapped.time >= last.time for mapped in watch.shown)
-        hovering = last.hover and not popup
+        watch = self._watch
+        hovering = self._last.hover and not any(mapped.override_redirect for mapped in self._come())
         counting = self._counting()
         if not counting:
             at = self._handled + (HOVER if hovering else FIRST_CHANGE)
@@ -193,6 +192,11 @@ class _Waiting:
         uncovered = [place.time + patience for place in watch.uncovered(patience)]
         covering = [mapped.time + DOCK for mapped in watch.shown if self._covers_a_dock(mapped)]
         return max([at, self._freed + TERMINAL, self._went + QUIET_AT_LEAST, *unpainted, *uncovered, *covering])
+
+    def _come(self) -> List[Mapped]:
+        """The windows that have come since the action began, and can be seen."""
+        began = self._last.began or self._last.time
+        return [mapped for mapped in self._watch.shown if mapped.time >= began]
 
     def _covers_a_dock(self, mapped: Mapped) -> bool:
         """Whether it is a window over a panel that hides then. A launch maps its window before it has ended."""
@@ -235,8 +239,7 @@ class _Waiting:
     def _button_acts_later(self, now: float) -> bool:
         """Whether a key may have pressed a button that has not acted yet: no window has come, and its own is there."""
         assert self._handled is not None
-        began = self._last.began or self._last.time
-        if not self._pressed or any(mapped.time >= began for mapped in self._watch.shown):
+        if not self._pressed or self._come():
             return False
         dialog = any(window.type == "dialog" for window in self._pressed)
         patience = BUTTON * (BUTTONS_OF_A_DIALOG if dialog else 1) + self._quiet(self._counting())

@@ -50,11 +50,12 @@ async def _send_pieces(sandbox: Sandbox, content: bytes, target: str) -> None:
     text = base64.b64encode(zlib.compress(content, 9)).decode("ascii")
     arrived = f"{target}.pieces"
     place = shlex.quote(arrived)
+    or_nothing = f"{{ rm -f {place} {place}.whole; exit 1; }}"
     for start in range(0, len(text), LONGEST_ARGUMENT):
         piece = text[start : start + LONGEST_ARGUMENT]
-        await _run(sandbox, f"printf %s {piece} {'>>' if start else '>'} {place}", target)
+        await _run(sandbox, f"printf %s {piece} {'>>' if start else '>'} {place} || {or_nothing}", target)
     join = ["python3", "-c", _JOIN, arrived, target]
-    await _run(sandbox, f"{shlex.join(join)} || {{ rm -f {place} {place}.whole; exit 1; }}", target)
+    await _run(sandbox, f"{shlex.join(join)} || {or_nothing}", target)
 
 
 async def _run(sandbox: Sandbox, command: str, target: str) -> None:

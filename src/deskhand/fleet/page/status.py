@@ -152,8 +152,12 @@ class StatusPage:
     async def _serve(self) -> None:
         pause = _FIRST_PAUSE
         while True:
-            process = await self._start()
             began = time.monotonic()
+            try:
+                process = await self._start()
+            except OSError:  # no process can be started just now
+                await asyncio.sleep(pause)
+                continue
             assert process.stdin is not None
             work = [asyncio.create_task(self._tell(process.stdin)), asyncio.create_task(process.wait())]
             try:
