@@ -22,6 +22,7 @@ from PIL import Image
 
 from bench.settle.scenarios import SCENARIOS, pages
 from bench.step import LEFT_OUT
+from bench.step import shown as shown_on
 from deskhand.desktop import start_desktop, stop_desktop
 from deskhand.hand.hand import Hand
 
@@ -114,8 +115,7 @@ async def xfce(place: Path) -> AsyncIterator[Desktop]:
                 return Image.open(io.BytesIO(Path(path).read_bytes()))
 
             async def shown() -> Image.Image:
-                taken = hand.display.screen.capture()
-                return Image.frombytes("RGB", (taken.width, taken.height), taken.rgb())
+                return shown_on(hand)
 
             yield Desktop(
                 ThisMachine(place),

@@ -110,7 +110,7 @@ def _try(hand: Hand, address: str, kind: str, side: Side, into: Tries, later: fl
     picture = side(ready.action)
     seconds = time.perf_counter() - began
     time.sleep(later)
-    tiles = differing_tiles(picture, _shown(hand))
+    tiles = differing_tiles(picture, shown(hand))
     into.seconds.append(seconds)
     into.near.append(is_near(tiles))
     into.cosmetic.append(is_cosmetic(tiles))
@@ -165,7 +165,8 @@ def xdotool(action: Mapping[str, Any]) -> list[str]:
     return ["type", action["text"]]
 
 
-def _shown(hand: Hand) -> Image.Image:
+def shown(hand: Hand) -> Image.Image:
+    """What the screen shows now."""
     taken = hand.display.screen.capture()
     return Image.frombytes("RGB", (taken.width, taken.height), taken.rgb())
 

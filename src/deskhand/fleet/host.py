@@ -235,9 +235,9 @@ class Host:
         with self._fence():
             holding = self._of(token)
             holding.check()
-        ran = await run_on(holding.made, command, base64.b64decode(stdin), env, cwd, wait)
-        if holding.over is not None:
-            raise lost(holding.over)
+            ran = await run_on(holding.made, command, base64.b64decode(stdin), env, cwd, wait)
+            if holding.over is not None:
+                raise lost(holding.over)
         return {
             "code": ran.code,
             "stdout": base64.b64encode(ran.stdout).decode("ascii"),
