@@ -47,7 +47,7 @@ class Adapted:
     most: float = 0.300
     terminal: float | None = 0.060
     throbber: float = 0.150
-    content: float = 0.150
+    content: float = 0.120
     first_change: float = 0.100
     unanswered: float = 0.100
     hover: float = 0.300

@@ -62,6 +62,7 @@ def test_only_docks_that_reserve_nothing_and_are_shown(conn: Connection, panel: 
     assert docks.hiding_docks(conn) == []
     dock(panel, 0, 760, 1280, 40, strut=True)
     dock(panel, 0, 0, 1280, 4)  # hidden already
+    dock(panel, 300, 869, 400, 48)  # the same, as xfce4-panel does it: off the screen
     assert docks.hiding_docks(conn) == []
     dock(panel, 300, 700, 400, 48)
     assert docks.hiding_docks(conn) == [(300, 700, 400, 48)]

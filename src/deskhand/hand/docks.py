@@ -9,7 +9,7 @@ from .screen_watch import Rect
 from .windows import MOST_WINDOWS
 from .x11 import Connection, core
 
-#: A panel that is hidden already is a strip at most this thick. Pixels.
+#: A panel that is hidden already is a strip at most this thick, or off the screen but for as much. Pixels.
 HIDDEN = 8
 
 
@@ -27,6 +27,7 @@ def hiding_docks(conn: Connection) -> List[Rect]:
                 docks.append(window)
         except RequestFailed:
             continue  # gone
+    screen = core.get_geometry(conn, conn.root)
     found = []
     for window in docks:
         try:
@@ -36,6 +37,9 @@ def hiding_docks(conn: Connection) -> List[Rect]:
             place = core.translate_coordinates(conn, window, conn.root, 0, 0)
         except RequestFailed:
             continue
-        if not any(reserved) and min(geometry.width, geometry.height) > HIDDEN:
-            found.append((place[-2], place[-1], geometry.width, geometry.height))
+        x, y = place[-2:]
+        wide = min(x + geometry.width, screen.width) - max(x, 0)
+        high = min(y + geometry.height, screen.height) - max(y, 0)
+        if not any(reserved) and min(wide, high) > HIDDEN:
+            found.append((x, y, geometry.width, geometry.height))
     return found

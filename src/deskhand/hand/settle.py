@@ -35,7 +35,7 @@ FIRST_CHANGE = 0.100
 HOVER = 0.300
 QUIET, QUIET_BY_PING, QUIET_AT_LEAST, QUIET_AT_MOST = 0.060, 1.5, 0.070, 0.300
 #: A browser's content, after a key or a click.
-CONTENT = 0.150
+CONTENT = 0.120
 #: The same while it starts: it fills its window piece by piece.
 CONTENT_STARTS = 0.500
 #: While a throbber turns, as a loaded machine lets it skip frames.

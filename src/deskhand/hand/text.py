@@ -12,7 +12,7 @@ import os
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from . import key_names
+from . import client_processes, key_names
 from .borrowing import KeyboardLoan
 from .errors import ActionFailed, RequestFailed
 from .focus import FocusTarget, client_of, keyboard_target, top_level_of
@@ -255,7 +255,12 @@ class TextTyping:
 
 
 def before_return(conn: Connection, pings: Pings, target: FocusTarget) -> None:
-    """Let the window finish with what was typed into it, before a Return submits that (``RETURN_PAUSE``)."""
+    """Let the window finish with what was typed into it, before a Return submits that (``RETURN_PAUSE``).
+
+    A terminal hands on what it gets in order, and completes nothing.
+    """
+    if client_processes.is_terminal(client_processes.pid_of(conn, target.window)):
+        return
     window = _ping_window(conn, pings, target)
     if window is not None:
         pings.barrier(window, BARRIER_SECONDS)
