@@ -2,7 +2,8 @@
 
 Ours beside the fixed-wait ways of agents (xdotool, 2.0 s, a picture by a program), and beside a picture taken at once,
 over kinds of action on an XFCE with Mousepad, Thunar, xterm and Firefox with pages of this machine. *Right* is measured
-against the picture three seconds later (``bench.settle.measures``, *cosmetic*; the panel's clock aside).
+against the picture three seconds later (``bench.settle.measures``, *cosmetic*). The panel's clock shows the year: a new
+minute would have the panel paint its buttons anew, and count as a wrong picture.
 """
 
 from __future__ import annotations
@@ -44,9 +45,12 @@ LEFT_OUT = ("ff-spin-type", "ff-throb-type")
 SLOW = (*SLOW_KINDS, "xt-pause", "ff-img1500")
 #: Not among the kinds of the recorded traces.
 ADDED = ("th-new", "mp-replace", "xt-pause", "ff-ctrlO", "ff-img1500")
-#: Where the panel shows the time: tiles of these rows from this column on.
-CLOCK_ROWS, CLOCK_COLUMN = 4, 148
-#: What a stock XFCE has on and a desktop of ours has off: channel, property, type, value.
+#: Settings: channel, property, type, value.
+CLOCK = (
+    ("xfce4-panel", "/plugins/plugin-12/digital-layout", "uint", "2"),
+    ("xfce4-panel", "/plugins/plugin-12/digital-date-format", "string", "%Y"),
+)
+#: What a stock XFCE has on and a desktop of ours has off.
 STOCK = (
     ("xfwm4", "/general/use_compositing", "bool", "true"),
     ("xsettings", "/Gtk/EnableAnimations", "bool", "true"),
@@ -172,13 +176,13 @@ def shown(hand: Hand) -> Image.Image:
 
 
 def differing_tiles(one: Image.Image, other: Image.Image) -> list[int]:
-    """Numbers of the 8x8 tiles in which two pictures of the screen differ, the panel's clock aside."""
+    """Numbers of the 8x8 tiles in which two pictures of the screen differ."""
     difference = ImageChops.difference(one.convert("RGB"), other.convert("RGB")).point(lambda value: 255 * bool(value))
     red, green, blue = difference.split()
     tiles = ImageChops.lighter(ImageChops.lighter(red, green), blue).reduce(TILE)
     width = tiles.width
     found = (divmod(index, width) for index, value in enumerate(tiles.tobytes()) if value)
-    return [row * TILES_A_ROW + column for row, column in found if not (row < CLOCK_ROWS and column >= CLOCK_COLUMN)]
+    return [row * TILES_A_ROW + column for row, column in found]
 
 
 def _tell(answer: Answer, tries: Mapping[str, Mapping[str, Tries]]) -> None:
@@ -217,7 +221,7 @@ def _below(sides: Mapping[str, Tries]) -> bool:
 def _desktop(stock: bool) -> Iterator[DesktopState]:
     desktop = start_desktop("xfce", (1280, 800), environment={"GTK_OVERLAY_SCROLLING": "1"} if stock else None)
     try:
-        for channel, name, kind, value in STOCK if stock else ():
+        for channel, name, kind, value in (*CLOCK, *(STOCK if stock else ())):
             command = ["xfconf-query", "-c", channel, "-p", name, "-n", "-t", kind, "-s", value]
             other = {} if desktop.uid == os.getuid() else {"user": desktop.uid, "group": desktop.gid}
             subprocess.run(command, env=desktop.env, check=True, **other)  # type: ignore[call-overload]
