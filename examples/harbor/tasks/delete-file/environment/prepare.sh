@@ -1,3 +1,4 @@
 #!/bin/bash
 # What this task finds on its desktop.
-echo 'old' >/root/Documents/old.txt
+echo 'Nobody needs this.' >/root/Documents/old.txt
+echo 'Somebody needs this.' >/root/Documents/keep.txt
