@@ -5,7 +5,8 @@ Harbor (``.setup/harbor-newest``). The agent's own session on a desktop, and the
 alive, act, picture, picture to the request. To each exec 0, 100 or 300 ms are added, which is what cloud sandboxes
 cost. Ways take turns on the same desktop; ``browser`` is the one that stock computer-1 starts for itself, with itself
 as one of the ways. *Right*: the picture is the one three seconds later, caret-sized changes aside
-(``bench.settle.measures``, *cosmetic*; the rule of ``bench.step``).
+(``bench.settle.measures``, *cosmetic*; the rule of ``bench.step``). Rows are over all kinds, and over those of the
+recorded traces.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from PIL import Image
 
 from bench.harbor_desktops import DESKTOPS, Action, Desktop
 from bench.settle.measures import LATER, is_cosmetic
-from bench.step import differing_tiles
+from bench.settle.scenarios import SCENARIOS
+from bench.step import ADDED, differing_tiles
 from deskhand.errors import DeskhandError
 
 #: Seconds added to each exec.
@@ -37,6 +39,8 @@ WAYS: dict[str, dict[str, Any]] = {
     FIXED: {"driver": "tools", "settle": "fixed", "settle_sec": 2.0},
     "tools, quiet": {"driver": "tools", "settle": "quiet"},
 }
+#: The kinds of action of the recorded traces.
+TRACED = "recorded"
 #: What stock computer-1 made last, before it is encoded with loss.
 _STOCKS_PNG = "/tmp/computer_1-screenshots/latest.png"
 
@@ -57,6 +61,13 @@ class Sandbox:
         environment.exec = counted
 
 
+class Try(NamedTuple):
+    kind: str
+    seconds: float
+    execs: int
+    right: bool
+
+
 @dataclass
 class Way:
     """One way to take a step, and what its steps were."""
@@ -65,10 +76,7 @@ class Way:
     #: What its picture is called, and where it is then: a path in the environment, or a file here.
     called: str
     picture: str | Path
-    seconds: list[float] = field(default_factory=list)
-    right: list[bool] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
-    execs: int = 0
+    tries: list[Try] = field(default_factory=list)
 
     async def step(self, action: Action) -> None:
         """One step of computer-1's loop."""
@@ -101,7 +109,7 @@ async def measure(
                 for number in range(rounds):
                     turns = order[number % len(order) :] + order[: number % len(order)]
                     await _round(desktop, sandbox, [measured[way] for way in turns], later)
-                rows += [_row(way, one, sandbox.delay) for way, one in measured.items()]
+                rows += [row for way, one in measured.items() for row in _rows(way, one, sandbox.delay)]
     return rows
 
 
@@ -149,43 +157,50 @@ async def _round(desktop: Desktop, sandbox: Sandbox, ways: list[Way], later: flo
         except DeskhandError as error:
             print(f"bench.harbor: {kind}: {error}", file=sys.stderr)
             continue
-        way.seconds.append(time.monotonic() - began)
-        way.execs += sandbox.execs - before
+        seconds, execs = time.monotonic() - began, sandbox.execs - before
         picture = Image.open(way.picture) if isinstance(way.picture, Path) else await desktop.read(way.picture)
         picture.load()
         await asyncio.sleep(later)
-        way.right.append(is_cosmetic(differing_tiles(picture, await desktop.shown())))
-        if not way.right[-1]:
-            way.wrong.append(kind)
+        right = is_cosmetic(differing_tiles(picture, await desktop.shown()))
+        way.tries.append(Try(kind, seconds, execs, right))
         desktop.clean_up(kind)
 
 
-def _row(name: str, way: Way, delay: float) -> dict[str, Any]:
+def _rows(name: str, way: Way, delay: float) -> list[dict[str, Any]]:
+    """Over all kinds, and over those of the recorded traces where there are some of them."""
+    pools = {"": way.tries, TRACED: [one for one in way.tries if one.kind in SCENARIOS and one.kind not in ADDED]}
+    return [_row(name, pool, tries, delay) for pool, tries in pools.items() if tries]
+
+
+def _row(name: str, pool: str, tries: list[Try], delay: float) -> dict[str, Any]:
+    seconds = [one.seconds for one in tries]
     return {
         "way": name,
+        "kinds": pool,
         "added_ms": round(delay * 1000),
-        "execs_a_step": way.execs / len(way.seconds),
-        "actions_a_minute": 60 / statistics.mean(way.seconds),
-        "median_s": statistics.median(way.seconds),
-        "right": sum(way.right),
-        "of": len(way.right),
-        "wrong": way.wrong,
+        "execs_a_step": sum(one.execs for one in tries) / len(tries),
+        "actions_a_minute": 60 / statistics.mean(seconds),
+        "median_s": statistics.median(seconds),
+        "right": sum(one.right for one in tries),
+        "of": len(tries),
+        "wrong": [one.kind for one in tries if not one.right],
+        "seconds": {one.kind: round(one.seconds, 3) for one in tries},
     }
 
 
 def table(rows: list[dict[str, Any]]) -> str:
     """The rows for people, with the ratio to the fixed wait at the same delay."""
-    fixed = {row["added_ms"]: row["actions_a_minute"] for row in rows if row["way"] == FIXED}
+    fixed = {(row["added_ms"], row["kinds"]): row["actions_a_minute"] for row in rows if row["way"] == FIXED}
     lines = [
-        f"{'way':18} {'added':>7} {'execs a step':>13} {'actions a minute':>17} {'times the fixed wait':>21}"
-        f" {'right pictures':>15}  wrong"
+        f"{'way':18} {'kinds':8} {'added':>7} {'execs a step':>13} {'actions a minute':>17}"
+        f" {'times the fixed wait':>21} {'right pictures':>15}  wrong"
     ]
-    for row in rows:
-        ratio = row["actions_a_minute"] / fixed[row["added_ms"]] if fixed else float("nan")
+    for row in sorted(rows, key=lambda row: str(row["kinds"])):
+        ratio = row["actions_a_minute"] / fixed[row["added_ms"], row["kinds"]] if fixed else float("nan")
         right = f"{row['right']} of {row['of']}"
         lines.append(
-            f"{row['way']:18} {row['added_ms']:4} ms {row['execs_a_step']:13.2f} {row['actions_a_minute']:17.1f}"
-            f" {ratio:21.1f} {right:>15}  {', '.join(row['wrong'])}"
+            f"{row['way']:18} {row['kinds'] or 'all':8} {row['added_ms']:4} ms {row['execs_a_step']:13.2f}"
+            f" {row['actions_a_minute']:17.1f} {ratio:21.1f} {right:>15}  {', '.join(row['wrong'])}"
         )
     return "\n".join(lines)
 

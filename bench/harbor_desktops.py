@@ -23,7 +23,7 @@ from PIL import Image
 from bench.settle.scenarios import SCENARIOS, pages
 from bench.step import LEFT_OUT
 from bench.step import shown as shown_on
-from deskhand.desktop import start_desktop, stop_desktop
+from bench.step import xfce as xfce_desktop
 from deskhand.hand.hand import Hand
 
 Action = dict[str, Any]
@@ -104,29 +104,29 @@ async def browser(place: Path) -> AsyncIterator[Desktop]:
 
 @asynccontextmanager
 async def xfce(place: Path) -> AsyncIterator[Desktop]:
-    state = start_desktop("xfce", (1280, 800))
-    try:
-        with pages() as address, Hand(state.display, state.xauthority) as hand:
+    with (
+        xfce_desktop() as state,
+        pages() as address,
+        Hand(state.display, state.xauthority) as hand,
+    ):
 
-            def begin(kind: str) -> Callable[[], Action]:
-                return lambda: harbors(SCENARIOS[kind].prepare(hand, address).action)
+        def begin(kind: str) -> Callable[[], Action]:
+            return lambda: harbors(SCENARIOS[kind].prepare(hand, address).action)
 
-            async def read(path: str) -> Image.Image:
-                return Image.open(io.BytesIO(Path(path).read_bytes()))
+        async def read(path: str) -> Image.Image:
+            return Image.open(io.BytesIO(Path(path).read_bytes()))
 
-            async def shown() -> Image.Image:
-                return shown_on(hand)
+        async def shown() -> Image.Image:
+            return shown_on(hand)
 
-            yield Desktop(
-                ThisMachine(place),
-                {kind: begin(kind) for kind in SCENARIOS if kind not in LEFT_OUT},
-                read,
-                shown,
-                {"display": state.display, "xauthority": state.xauthority},
-                lambda kind: SCENARIOS[kind].clean_up(hand),
-            )
-    finally:
-        stop_desktop(state.display)
+        yield Desktop(
+            ThisMachine(place),
+            {kind: begin(kind) for kind in SCENARIOS if kind not in LEFT_OUT},
+            read,
+            shown,
+            {"display": state.display, "xauthority": state.xauthority},
+            lambda kind: SCENARIOS[kind].clean_up(hand),
+        )
 
 
 DESKTOPS = {"terminal": terminal, "browser": browser, "xfce": xfce}

@@ -29,6 +29,8 @@ _TOOLKITS = {
 KINDS = (*_TOOLKITS, "xterm", "Firefox")
 #: Seconds for a window to come up, and for the last character to arrive.
 PATIENCE, ARRIVAL = 60.0, 3.0
+#: What is wrong already, and has been the same for this long, does not become right.
+WRONG_FOR = 0.5
 
 
 @dataclass
@@ -40,7 +42,17 @@ class Widget:
 
     def comes_to(self, text: str) -> bool:
         """Whether it holds exactly ``text`` before long."""
-        return _until(lambda: self.read() == text, ARRIVAL)
+        held, since = self.read(), time.monotonic()
+        deadline = since + ARRIVAL
+        while held != text:
+            now = time.monotonic()
+            if now > deadline or (now > since + WRONG_FOR and not text.startswith(held)):
+                return False
+            time.sleep(0.01)  # what stands in another process has no event of its own
+            before, held = held, self.read()
+            if held != before:
+                since = now
+        return True
 
 
 @contextmanager

@@ -183,6 +183,9 @@ def test_a_field_tells_wrong_from_right(tmp_path: Path) -> None:
         field.clear()
         hand.act({"actions": [{"action": "type", "text": "word"}]})
         assert not field.comes_to("words")
+        field.clear()
+        hand.act({"actions": [{"action": "type", "text": "wards"}]})
+        assert not field.comes_to("words")
 
 
 @pytest.mark.slow

@@ -67,6 +67,16 @@ def test_a_command_that_started_since_runs_until_it_ends(terminal: Terminal, tmp
     assert client_processes.is_terminal(terminal.pid)
 
 
+def test_a_shell_that_does_something_itself_has_work(terminal: Terminal, tmp_path: Path) -> None:
+    until(lambda: not client_processes.has_work(terminal.pid))  # it has started
+    end = tmp_path / "end"
+    terminal.type(f"until [ -e {end} ]; do :; done")
+    until(lambda: client_processes.has_work(terminal.pid))
+    assert not terminal.running()  # it is the shell, no command of it
+    end.touch()
+    until(lambda: not client_processes.has_work(terminal.pid))
+
+
 @pytest.mark.parametrize("program", ["less", "vi", "top"])
 def test_what_takes_single_keys_waits_for_us(terminal: Terminal, program: str) -> None:
     if subprocess.run(["which", program], capture_output=True, check=False).returncode:

@@ -71,6 +71,14 @@ def command_running(pid: int, since: float) -> bool:
     return False
 
 
+def has_work(pid: int) -> bool:
+    """Whether a terminal or a shell of it runs now, or waits for a processor or a disk (proc(5), states R and D).
+
+    On a busy machine the shell may not have read yet what was typed when the screen has been quiet for long.
+    """
+    return any(_stat(process)[:1] in ([b"R"], [b"D"]) for process in (pid, *_children(pid)))
+
+
 class Newcomers:
     """Programs that were started on one display since this was made: by a click on an icon, an entry of a menu."""
 

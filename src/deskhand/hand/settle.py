@@ -10,9 +10,9 @@ The policy (found and measured in ``bench/settle``, "adapted"):
    for a client whose content other processes draw (a browser), after what may load something; longer while something
    tiny turns (a throbber). Carets, scroll bars that fade, specks, and places that moved before the action do not count.
 4. More is to come, and is waited for, while a window that has mapped has painted nothing, or what is behind one that
-   has gone; while a window covers a panel which will hide; while a command runs in a terminal; while a program that a
-   click or a key has started has no window yet; while the pointer says "busy"; and while a button that a key may have
-   pressed has not acted.
+   has gone; while a window covers a panel which will hide; while a command runs in a terminal, or its shell has work;
+   while a program that a click or a key has started has no window yet; while the pointer says "busy"; and while a
+   button that a key may have pressed has not acted.
 5. What keeps changing in one small place is an animation: named, and not waited for. A throbber is waited for.
 6. Bounded by the timeout.
 """
@@ -219,7 +219,10 @@ class _Waiting:
             self._content = any(map(client_processes.has_content_processes, self._clients))
             if self._content:
                 return True
-        running = any(client_processes.command_running(pid, self._watch.began) for pid in self._terminals)
+        running = any(
+            client_processes.command_running(pid, self._watch.began) or client_processes.has_work(pid)
+            for pid in self._terminals
+        )
         if running != self._was_running:
             self._was_running = running
             self._freed = 0.0 if running else now
