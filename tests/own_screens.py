@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
+from deskhand import OwnScreen
 from deskhand.hand.x11 import Connection, core, xtest
 from deskhand.testing import XServer, xvfb
+from deskhand.testing.batches import run, until
+from deskhand.testing.received import pressed
+
+MOVE = {"action": "move", "x": 5, "y": 5}
+CLICK = {"action": "click", "x": 50, "y": 60}
+LONG = {"action": "wait", "seconds": 50}
+LOOK: dict[str, Any] = {"actions": [{"action": "screenshot"}]}
 
 
 class PersonAtIt:
@@ -50,6 +60,9 @@ class PersonAtIt:
         self._outer.sync()
 
 
+Shared = tuple[XServer, PersonAtIt]
+
+
 @contextmanager
 def screen_with_a_person() -> Iterator[tuple[XServer, PersonAtIt]]:
     """A server of 1280x800 pixels, and the person at it."""
@@ -81,3 +94,24 @@ def screen_with_a_person() -> Iterator[tuple[XServer, PersonAtIt]]:
         finally:
             process.terminate()
             process.wait(20)
+
+
+def at(server: XServer, work: Callable[[OwnScreen], Awaitable[Any]], **options: Any) -> Any:
+    """Run ``work`` with a backend that waits for a person only as long as they hold something down."""
+    options = {"quiet": 0.0, "patience": 20.0, **options}
+
+    async def whole() -> Any:
+        backend = OwnScreen(server.display, server.xauthority, **options)
+        try:
+            return await work(backend)
+        finally:
+            await backend.aclose()
+
+    return run(whole())
+
+
+async def begun(backend: OwnScreen, batch: dict[str, Any], server: XServer) -> asyncio.Task[Any]:
+    """A batch under way, which holds something down by now."""
+    running = asyncio.create_task(backend.act(batch))
+    await asyncio.to_thread(until, lambda: pressed(server) or running.done(), "something is pressed")
+    return running

@@ -16,7 +16,7 @@ from deskhand.testing import XServer
 from deskhand.turns import LeaseTerms
 from deskhand.vendors import base, running
 from tests.probes import RawWindow
-from tests.test_session import Told
+from tests.told import Told
 from tests.toolkits import toolkit_window
 
 CLICK = {"action": "click", "x": 10, "y": 20}

@@ -19,7 +19,7 @@ from deskhand.testing import XServer, xvfb
 from deskhand.tool_schema import act_parameters
 from deskhand.tools import ComputerTools, ToolAnswer, instructions, launching_at, limits_for, tools
 from tests.probes import RawWindow
-from tests.test_session import Told, ok
+from tests.told import Told, ok
 
 CLICK = {"action": "click", "x": 10, "y": 20}
 ACTIONS = act_parameters()["properties"]["actions"]["items"]["anyOf"]

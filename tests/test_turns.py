@@ -14,7 +14,7 @@ from deskhand.testing import XServer
 from deskhand.turns import LeaseTerms, longest, terms_at
 from tests.own_desktop import applications, desktop  # noqa: F401
 from tests.probes import pressed
-from tests.test_session import Told
+from tests.told import Told
 from tests.x_windows import command, make_entry
 
 pytestmark = pytest.mark.slow

@@ -11,15 +11,17 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
 from deskhand.approvals import Answer, Approve, Ask, Declined, Policy, answer_of, declined
 from deskhand.backends.base import Backend, Envelope, Outcome
-from deskhand.errors import ActionError, BackendError, BatchRefused, BudgetSpent, DeskhandError, DisplayLost, SetupError
+from deskhand.budget import Budget
+from deskhand.errors import ActionError, BackendError, BatchRefused, DeskhandError, SetupError
 from deskhand.hand.envelope import parse_batch
 from deskhand.launched import Launched, close_all, launches_of
+from deskhand.outcomes import Outcomes
 from deskhand.trace import TraceRecorder
 from deskhand.turns import PARKED, LeaseTerms, longest
 
@@ -57,30 +59,25 @@ class Session:
         policy: Policy | None = None,
         approve: Approve | None = None,
     ) -> None:
-        if max_actions is not None and max_actions < 1:
-            raise ValueError("max_actions must be 1 or more, or None for no limit")
+        self._budget = Budget(max_actions)
         if close_launched not in ("never", "idle", "end"):
             raise ValueError('close_launched must be "never", "idle" or "end"')
         if idle_s <= 0:
             raise ValueError("idle_s must be more than 0 seconds")
         self.backend = backend
-        self.max_actions = max_actions
         self.trace = trace
         self.name = name or f"deskhand-{os.getpid()}"
         self.close_launched: CloseLaunched = close_launched
         self.idle_s = idle_s
         self.policy = backend.policy if policy is None else policy
         self.approve = approve
-        #: Actions tried so far.
-        self.actions_used = 0
         #: The number of the newest picture this session was given; None before the first.
         self.sequence: int | None = None
         #: What was launched and had a window: the results of the ``launch`` actions, in order.
         self.launched: list[dict[str, Any]] = []
         #: The windows that stayed open though they were to be closed: what ``quit`` answered, or why it failed.
         self.left_open: list[dict[str, Any]] = []
-        #: What the last batch came to, refusals included: ``{"time", "ok", "text"}``.
-        self.last_outcome: dict[str, Any] | None = None
+        self._outcomes = Outcomes(backend, self._budget, trace)
         self._terms = lease
         self._lease = backend.lease(self.name) if lease is not None else None
         self._to_close: list[Launched] = []
@@ -116,7 +113,7 @@ class Session:
         """
         if self._closed:
             return
-        self._closed = True
+        self._closed = self._outcomes.over = True
         if self._idle is not None:
             self._idle.cancel()
         if self._running is not None:
@@ -188,13 +185,7 @@ class Session:
         """
         if answer == "allowed" and ask.once:
             self._allowed.add(ask.source)
-        if answer != "allowed":
-            self._tell(False, f"{ask.verb} was not allowed ({answer}): {ask.reason}")
-        if self.trace is not None:
-            at = time.time() if began is None else began
-            facts = {"call": ask.call, "verb": ask.verb, "source": ask.source, "reason": ask.reason}
-            with self._trace_may_have_ended():
-                self.trace.approval({**facts, "facts": dict(ask.facts), "once": ask.once}, answer, at, elapsed)
+        self._outcomes.answered(ask, answer, time.time() if began is None else began, elapsed)
 
     async def asks(self, batch: Envelope) -> list[Ask]:
         """What the policy wants a person to allow before ``batch`` is sent, and was not allowed for the session yet.
@@ -205,7 +196,7 @@ class Session:
         if self.policy.asks_nothing:
             return []
         parse_batch(dict(batch))
-        self._check_budget(batch)
+        self._budget.check(batch)
         windows: Sequence[dict[str, Any]] = ()
         width, height = 1, 1
         if self.policy.windows:
@@ -219,9 +210,24 @@ class Session:
         return wanted
 
     @property
+    def max_actions(self) -> int | None:
+        """How many actions the run may take; None when there is no limit."""
+        return self._budget.most
+
+    @property
+    def actions_used(self) -> int:
+        """Actions tried so far."""
+        return self._budget.used
+
+    @property
     def actions_left(self) -> int | None:
         """Actions the run may still take; None when there is no limit."""
-        return None if self.max_actions is None else max(0, self.max_actions - self.actions_used)
+        return self._budget.left
+
+    @property
+    def last_outcome(self) -> dict[str, Any] | None:
+        """What the last call came to, refusals included: ``{"time", "ok", "text"}``; None before the first."""
+        return self._outcomes.last
 
     async def act(self, batch: Envelope, *, approved: bool = False) -> Outcome:
         """Run a batch, see ``Backend.act``; its actions count against the budget.
@@ -249,7 +255,7 @@ class Session:
                 if self._closed:
                     raise BackendError("the session was closed before the batch began, so nothing was sent")
                 if counts:
-                    self._check_budget(batch)
+                    self._budget.check(batch)
                 guarded = self._guarded(batch)
                 await self._take_turn(longest(batch))
                 given_to_backend = True
@@ -258,16 +264,16 @@ class Session:
                 if not given_to_backend:
                     error.sent = "none"  # whatever became of the lease
                 if counts:
-                    self._count_failed(batch, error.sent, error.facts.get("answer"))
-                self._failed(batch, error, began, time.monotonic() - started)
+                    self._budget.count_failed(batch, error.sent, error.facts.get("answer"))
+                self._outcomes.failed(batch, error, began, time.monotonic() - started)
                 if isinstance(error, ActionError):
                     await self._renew()
                 raise
             except asyncio.CancelledError:
                 sent = "unknown" if given_to_backend else "none"
                 if counts:
-                    self._count_failed(batch, sent, None)
-                self._cancelled(batch, sent, began, time.monotonic() - started)
+                    self._budget.count_failed(batch, sent, None)
+                self._outcomes.cancelled(batch, sent, began, time.monotonic() - started)
                 raise
             self._done(batch, outcome, counts, began, time.monotonic() - started)
             await self._renew()
@@ -295,7 +301,7 @@ class Session:
                 if not await self.allow(ask):
                     raise Declined(declined(ask), ask.call)
         except DeskhandError as error:
-            self._failed(batch, error, began, time.monotonic() - started)
+            self._outcomes.failed(batch, error, began, time.monotonic() - started)
             raise
 
     async def _take_turn(self, more: float = 0.0) -> None:
@@ -327,8 +333,7 @@ class Session:
             try:
                 await self._take_turn(longest({"actions": [{"action": "quit"}] * len(wanted)}))
                 async for batch, outcome in close_all(self.backend, wanted):
-                    if self.trace is not None:
-                        self.trace.batch(dict(batch), outcome.answer, None, "png", time.time(), 0.0)
+                    self._outcomes.closed(batch, outcome)
                     result = outcome.results[0]
                     if result.get("outcome") != "closed":
                         self.left_open.append(result)
@@ -336,23 +341,12 @@ class Session:
                 self.left_open.append({"action": "quit", "status": "failed", "error": str(error)})
 
     def _done(self, batch: Envelope, outcome: Outcome, counts: bool, began: float, elapsed: float) -> None:
-        answer = outcome.answer
         if counts:
-            self._count(answer)
+            self._budget.count(outcome.answer)
         self.launched += [r for r in outcome.results if r["action"] == "launch" and r["status"] == "ok"]
         self._to_close += launches_of(batch, outcome)
-        picture = answer.get("picture", {})
-        self.sequence = picture.get("sequence", self.sequence)
-        self._tell(outcome.ok, outcome.error or "done")
-        if self.trace is None:
-            return
-        try:
-            self.trace.batch(dict(batch), answer, outcome.picture, picture.get("format", "png"), began, elapsed)
-        except SetupError as error:
-            # It has happened all the same: who reads only the error must not send it again.
-            error.sent = answer["sent"]
-            error.facts["answer"] = answer
-            raise
+        self.sequence = outcome.answer.get("picture", {}).get("sequence", self.sequence)
+        self._outcomes.done(batch, outcome, began, elapsed)
 
     async def screenshot(self, *, space: Any = "screen", **wish: Any) -> Outcome:
         """Look only: a batch of one ``screenshot``. ``wish`` is the envelope's ``picture``; costs no budget.
@@ -369,39 +363,21 @@ class Session:
         try:
             found = await self.backend.apps()
         except DeskhandError as error:
-            self._tell(False, str(error))
-            with contextlib.suppress(SetupError):
-                if self.trace is not None:
-                    self.trace.tool("computer_apps", {"error": str(error)})
+            self._outcomes.tool_failed("computer_apps", error)
             raise
-        self._tell(True, "done")
-        if self.trace is not None:
-            self.trace.tool("computer_apps", found)
+        self._outcomes.tool("computer_apps", found)
         return found
 
     def refused(self, tool: str, arguments: Any, error: DeskhandError) -> None:
         """Tell and record that a call was refused before it became a batch of this session."""
         if tool == "computer_act" and isinstance(arguments, Mapping):
-            self._failed(arguments, error, time.time(), 0.0)
-            return
-        self._tell(False, str(error))
-        with contextlib.suppress(SetupError):
-            if self.trace is not None:
-                self.trace.tool(tool, {"error": str(error)})
+            self._outcomes.failed(arguments, error, time.time(), 0.0)
+        else:
+            self._outcomes.tool_failed(tool, error)
 
     async def windows(self) -> list[dict[str, Any]]:
         """The windows, see ``Backend.windows``."""
         return await self.backend.windows()
-
-    def _check_budget(self, batch: Envelope) -> None:
-        actions = batch.get("actions")
-        left = self.actions_left
-        if left is None or not isinstance(actions, list) or len(actions) <= left:
-            return
-        raise BudgetSpent(
-            f"the batch holds {len(actions)} actions and the run has {left} of {self.max_actions} left:"
-            " send fewer, or finish"
-        )
 
     def _guarded(self, batch: Envelope) -> Envelope:
         """The batch, with ``expect.sequence`` checked here.
@@ -423,46 +399,3 @@ class Session:
             )
         rest = {name: value for name, value in expected.items() if name != "sequence"}
         return {**batch, "expect": rest}
-
-    def _count(self, answer: dict[str, Any]) -> None:
-        self.actions_used += sum(result["status"] != "skipped" for result in answer["results"])
-
-    def _count_failed(self, batch: Envelope, sent: str, answer: dict[str, Any] | None) -> None:
-        """Of a batch that is lost nobody knows how much was tried, so all of it counts."""
-        actions = batch.get("actions")
-        if answer is not None:
-            self._count(answer)
-        elif sent != "none" and isinstance(actions, list):
-            self.actions_used += len(actions)
-
-    def _failed(self, batch: Envelope, error: DeskhandError, began: float, elapsed: float) -> None:
-        self._tell(False, str(error))
-        answer = error.facts.get("answer") if isinstance(error, DisplayLost) else None
-        told = answer or {"ok": False, "sent": error.sent, "results": [], "error": str(error)}
-        self._trace_failure(batch, told, began, elapsed)
-
-    def _cancelled(self, batch: Envelope, sent: str, began: float, elapsed: float) -> None:
-        text = "cancelled: the batch was stopped, and what it held was released"
-        if sent == "none":
-            text = "cancelled before anything of the batch was sent"
-        self._tell(False, text)
-        self._trace_failure(batch, {"ok": False, "sent": sent, "results": [], "error": text}, began, elapsed)
-
-    def _trace_failure(self, batch: Envelope, told: dict[str, Any], began: float, elapsed: float) -> None:
-        # What went wrong first is what the caller must hear of; a trace that can not be written fails again at its end.
-        with contextlib.suppress(SetupError), self._trace_may_have_ended():
-            if self.trace is not None:
-                self.trace.batch(dict(batch), told, None, "png", began, elapsed)
-
-    @contextlib.contextmanager
-    def _trace_may_have_ended(self) -> Iterator[None]:
-        """A person may answer, and a call end, after the session and its trace did: that is told and not recorded."""
-        try:
-            yield
-        except RuntimeError:
-            if not self._closed:
-                raise
-
-    def _tell(self, ok: bool, text: str) -> None:
-        self.last_outcome = {"time": time.time(), "ok": ok, "text": text}
-        self.backend.tell(self.last_outcome, self.actions_used, self.max_actions)

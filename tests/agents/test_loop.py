@@ -10,7 +10,7 @@ import pytest
 
 from deskhand import ActionFailed, BatchRefused, BudgetSpent, DisplayLost, Session, TraceRecorder, Unsupported
 from deskhand.agents import Check, Done, ListApps, Observation, RunResult, Turn, run_goal
-from tests.test_session import Told, batch, lines, ok, outcome
+from tests.told import Told, batch, lines, ok, outcome
 
 FAILED = outcome([{"action": "key", "status": "failed", "error": "no window"}], False)
 

@@ -177,7 +177,7 @@ def test_a_browser_keeps_its_quiet_after_what_may_load_something() -> None:
         replay(ADAPTED, trace(changes, action=action, kind="ff-made", pings=[(0.0, 0.005)])).waited
         for action in ("key", "click", "scroll", "type")
     ]
-    assert waits == pytest.approx([0.16, 0.16, 0.08, 0.08])
+    assert waits == pytest.approx([0.13, 0.13, 0.08, 0.08])
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ def not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def name() -> Iterator[str]:
     """Of a fleet with a status page, whose token is removed afterwards."""
-    from deskhand.fleet.page.status import own_token
+    from deskhand.fleet.page.token import token_file
 
     name = f"page-{uuid.uuid4().hex[:8]}"
     yield name
     with suppress(FileNotFoundError):
-        os.unlink(own_token(name)[0])
+        os.unlink(token_file(name))

@@ -23,6 +23,7 @@ import pytest
 
 from deskhand.errors import NoDisplay
 from deskhand.fleet import LeaseLost, SocketPool
+from deskhand.fleet.page.token import Token
 from deskhand.fleet.socket import socket_of
 from deskhand.hand.state import process_start_time
 from deskhand.testing.batches import quick, run, until
@@ -45,6 +46,7 @@ def name() -> Iterator[str]:
 
 @pytest.mark.slow
 def test_up_status_and_down(name: str) -> None:
+    other = Token(f"{name}-2")
     up = deskhand(None, "fleet", "up", "--name", name, "--size", "1", "--spares", "1", "--json")
     assert up.status == 0, up.error
     assert up.json["name"] == name
@@ -71,12 +73,15 @@ def test_up_status_and_down(name: str) -> None:
             down = await asyncio.to_thread(deskhand, None, "fleet", "down", "--name", name, "--json")
             assert down.json == {"name": name, "stopped": True}
             with pytest.raises(httpx2.ConnectError):
-                await _get(up.json["page"]["metrics"], up.json["page"]["token_file"])
+                await _get(up.json["page"]["metrics"], other.path)
+            assert not os.path.exists(up.json["page"]["token_file"])
+            assert os.path.exists(other.path), "that of another fleet"
             with pytest.raises((LeaseLost, NoDisplay)) as caught:
                 await desktop.act(CLICK)
             assert caught.value.sent == "none"
 
     run(work())
+    other.remove()
     assert desktops_of(name) == []
     for command in ("status", "down"):
         gone = deskhand(None, "fleet", command, "--name", name)

@@ -177,7 +177,7 @@ def test_one_that_dies_before_anybody_has_it(part: str, monkeypatch: pytest.Monk
     async def work(pool: LocalPool) -> None:
         # Nobody is told of its end, as when it dies while it is being looked at: it is found when it is to be given.
         host = pool.host
-        monkeypatch.setattr(host, "_watch", lambda made: None)
+        monkeypatch.setattr(host._stock, "_watch", lambda made: None)
         async with pool.lease() as first:
             assert (await first.act(CLICK)).ok
         async with asyncio.timeout(60):

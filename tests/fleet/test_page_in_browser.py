@@ -15,7 +15,8 @@ playwright = pytest.importorskip("playwright.async_api")
 pytest.importorskip("uvicorn")
 
 from deskhand.fleet import LocalPool, NoneFree, Options  # noqa: E402
-from deskhand.fleet.page.status import PageSettings, StatusPage, own_token  # noqa: E402
+from deskhand.fleet.page.status import PageSettings, StatusPage  # noqa: E402
+from deskhand.fleet.page.token import token_file  # noqa: E402
 from deskhand.testing.batches import run  # noqa: E402
 from tests.fleet.makers import Pretended  # noqa: E402
 
@@ -103,7 +104,7 @@ def test_it_comes_back_and_says_when_it_may_not(name: str) -> None:
                     async with StatusPage(pool.detail, name, where):
                         await page.wait_for_selector(".status.live")
                         assert not await page.is_visible("#banner")
-                    Path(own_token(name)[0]).unlink()  # another token: whoever was let in is so no more
+                    Path(token_file(name)).unlink()  # another token: whoever was let in is so no more
                     async with StatusPage(pool.detail, name, where):
                         await page.wait_for_selector("text=This view has ended")
             finally:

@@ -3,100 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deskhand import BudgetSpent, DesktopInUse, DisplayLost, LocalDisplay, NoDisplay, Session
-from deskhand.approvals import Policy
-from deskhand.backends.lease import DisplayLease
 from deskhand.desktop import DesktopState
 from deskhand.testing import XServer, xvfb
 from tests.own_desktop import applications, desktop  # noqa: F401
 from tests.probes import RawWindow, pressed
 
 pytest.importorskip("pydantic_ai")
-from pydantic_ai import Agent, BinaryContent, DeferredToolRequests, DeferredToolResults, ToolDenied
-from pydantic_ai.capabilities import HandleDeferredToolCalls
+from pydantic_ai import Agent
 from pydantic_ai.exceptions import UnexpectedModelBehavior
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelRequest,
-    ModelResponse,
-    TextPart,
-    ToolCallPart,
-    ToolReturnPart,
-)
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
-from deskhand.pydantic_ai import Computer, ComputerToolset, keep_last_pictures
+from deskhand.pydantic_ai import Computer, ComputerToolset
+from tests.ways_in.pydantic_runs import CLICK, LOOK, Scripted, act, free, pictures, returns, run, words
 
 pytestmark = pytest.mark.slow
-
-CLICK = {"action": "click", "x": 10, "y": 20}
-LOOK: tuple[str, dict[str, Any]] = ("computer_screenshot", {})
-
-
-def act(*actions: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    return "computer_act", {"actions": list(actions)}
-
-
-class Scripted:
-    """A model that makes these calls, one turn each, then says "done"; ``seen`` is every request it was sent."""
-
-    def __init__(self, *turns: tuple[str, dict[str, Any]]) -> None:
-        self.turns = list(turns)
-        self.seen: list[list[ModelMessage]] = []
-        self.info: AgentInfo | None = None
-        self.calls = 0
-        self.model = FunctionModel(self._answer)
-
-    async def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        self.seen.append(list(messages))
-        self.info = info
-        if not self.turns:
-            return ModelResponse(parts=[TextPart("done")])
-        name, arguments = self.turns.pop(0)
-        self.calls += 1
-        return ModelResponse(parts=[ToolCallPart(name, arguments, tool_call_id=f"call-{id(self)}-{self.calls}")])
-
-
-def returns(messages: list[ModelMessage]) -> list[ToolReturnPart[Any]]:
-    return [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
-
-
-def words(part: ToolReturnPart[Any]) -> str:
-    content: Any = part.content
-    return content if isinstance(content, str) else str([item for item in content if isinstance(item, str)])
-
-
-def pictures(messages: list[ModelMessage]) -> int:
-    contents: list[Any] = [part.content for part in returns(messages)]
-    lists: list[list[Any]] = [content for content in contents if isinstance(content, list)]
-    return sum(isinstance(item, BinaryContent) for content in lists for item in content)
-
-
-def run(work: Awaitable[Any]) -> Any:
-    async def main() -> Any:
-        return await work
-
-    return asyncio.run(main())
-
-
-async def free(display: XServer) -> bool:
-    """Whether nobody has the desktop."""
-    lease = DisplayLease(display.display, None, "a look")
-    try:
-        await lease.take(60)
-    except DesktopInUse:
-        return False
-    finally:
-        await lease.release()
-    return True
 
 
 def test_a_run_acts_looks_and_lets_go(openbox_display: XServer) -> None:
@@ -260,161 +188,6 @@ def test_a_desktop_that_is_not_there_or_is_lost_ends_the_run() -> None:
     run(work())
 
 
-# ---- what needs a person
-
-
-def parked_agent(display: XServer, script: Scripted, **more: Any) -> Agent[None, str | DeferredToolRequests]:
-    computer: Computer[None] = Computer(display=display.display, policy=Policy(launch=True, input=True), **more)
-    return Agent(script.model, capabilities=[computer], output_type=[str, DeferredToolRequests])
-
-
-def test_a_parked_run_keeps_session_and_desktop_and_is_resumed_with_both(display: XServer) -> None:
-    script = Scripted(LOOK, act(CLICK), act({"action": "click", "x": 30, "y": 40}))
-    agent = parked_agent(display, script, max_actions=2)
-
-    async def work() -> None:
-        with RawWindow(display) as window:
-            parked = await agent.run("click")
-            assert isinstance(parked.output, DeferredToolRequests)
-            (call,) = parked.output.approvals
-            assert parked.output.metadata[call.tool_call_id]["asks"][0]["source"] == "policy: input"
-            assert window.all("press") == []
-            assert not await free(display)
-            results = parked.output.build_results(approve_all=True)
-            done = await agent.run(message_history=parked.all_messages(), deferred_tool_results=results)
-            assert done.output == "done"  # the second click is not asked for again: a yes holds for the session
-            assert [event.at for event in window.all("press")] == [(10, 20), (30, 40)]
-            assert await free(display)
-
-    run(work())
-
-
-def test_the_budget_and_the_pictures_go_on_in_the_resumed_run(display: XServer) -> None:
-    script = Scripted(act({"action": "wait", "seconds": 0}), act(CLICK), act({"action": "wait", "seconds": 0}))
-    agent = parked_agent(display, script, max_actions=2)
-
-    async def work() -> None:
-        parked = await agent.run("click")
-        assert isinstance(parked.output, DeferredToolRequests)
-        results = parked.output.build_results(approve_all=True)
-        done = await agent.run(message_history=parked.all_messages(), deferred_tool_results=results)
-        assert "the run has 0 of 2 left" in words(returns(done.all_messages())[-1])
-
-    run(work())
-
-
-def test_a_no_is_told_and_the_run_goes_on(display: XServer) -> None:
-    script = Scripted(act(CLICK), LOOK)
-    agent = parked_agent(display, script)
-
-    async def work() -> None:
-        with RawWindow(display) as window:
-            parked = await agent.run("click")
-            assert isinstance(parked.output, DeferredToolRequests)
-            (call,) = parked.output.approvals
-            no = DeferredToolResults(approvals={call.tool_call_id: ToolDenied("not this")})
-            done = await agent.run(message_history=parked.all_messages(), deferred_tool_results=no)
-            assert done.output == "done"
-            assert "not this" in words(returns(done.all_messages())[0])
-            assert window.all("press") == []
-        assert await free(display)
-
-    run(work())
-
-
-@pytest.mark.parametrize("word", [True, False])
-def test_the_answer_is_in_the_trace(display: XServer, tmp_path: Path, word: bool) -> None:
-    agent = parked_agent(display, Scripted(act(CLICK), act(CLICK)), trace=tmp_path)
-
-    async def work() -> None:
-        parked = await agent.run("click")
-        assert isinstance(parked.output, DeferredToolRequests)
-        answers = DeferredToolResults(approvals={parked.output.approvals[0].tool_call_id: word})
-        again = await agent.run(message_history=parked.all_messages(), deferred_tool_results=answers)
-        if not word:
-            assert isinstance(again.output, DeferredToolRequests)  # a no holds for the one call
-            answers = DeferredToolResults(approvals={again.output.approvals[0].tool_call_id: True})
-            again = await agent.run(message_history=again.all_messages(), deferred_tool_results=answers)
-        assert again.output == "done"
-
-    run(work())
-    (directory,) = tmp_path.iterdir()
-    events = [json.loads(line) for line in (directory / "trace.jsonl").read_text().splitlines()]
-    told = [event.get("outcome", "") for event in events if event["event"] in ("approval", "batch")]
-    assert told == (["allowed", "", ""] if word else ["declined", "allowed", ""])
-
-
-def test_a_handler_answers_within_the_run(display: XServer) -> None:
-    script = Scripted(act(CLICK))
-    asked: list[Any] = []
-
-    async def handle(ctx: Any, requests: DeferredToolRequests) -> DeferredToolResults:
-        asked.append(requests.metadata)
-        return requests.build_results(approve_all=True)
-
-    computer: Computer[None] = Computer(display=display.display, policy=Policy(input=True))
-    agent = Agent(script.model, capabilities=[computer, HandleDeferredToolCalls(handler=handle)])
-
-    async def work() -> None:
-        with RawWindow(display) as window:
-            assert (await agent.run("click")).output == "done"
-            assert len(window.all("press")) == len(asked) == 1
-        assert await free(display)
-
-    run(work())
-
-
-def test_parked_runs_can_be_given_up(display: XServer) -> None:
-    script = Scripted(act(CLICK))
-    computer: Computer[None] = Computer(display=display.display, policy=Policy(input=True))
-    agent = Agent(script.model, capabilities=[computer], output_type=[str, DeferredToolRequests])
-
-    async def work() -> None:
-        await agent.run("click")
-        assert not await free(display)
-        await computer.aclose()
-        assert await free(display)
-
-    run(work())
-
-
-# ---- pictures
-
-
-def test_old_pictures_are_left_out_and_the_beginning_seldom_changes(display: XServer) -> None:
-    script = Scripted(*[LOOK] * 14)
-    agent = Agent(script.model, capabilities=[Computer(display=display.display, keep_pictures=3)])
-    result = agent.run_sync("look")
-    shown = [pictures(messages) for messages in script.seen]
-    assert max(shown) < 6
-    assert all(count >= min(3, number) for number, count in enumerate(shown))
-    breaks = 0
-    for before, after in zip(script.seen, script.seen[1:], strict=False):
-        breaks += [_seen(message) for message in before] != [_seen(message) for message in after[: len(before)]]
-    assert breaks == 3  # 14 pictures, three left out at a time
-    assert pictures(result.all_messages()) == 14  # the run's own history keeps them
-
-
-def _seen(message: ModelMessage) -> Any:
-    if not isinstance(message, ModelRequest):
-        return message.parts
-    return [part.content if isinstance(part, ToolReturnPart) else part for part in message.parts]
-
-
-def test_the_processor_leaves_other_tools_alone() -> None:
-    picture = BinaryContent(b"x", media_type="image/png")
-    other = ToolReturnPart("camera", content=[picture], tool_call_id="1")
-    ours = [ToolReturnPart("desk_computer_act", content=["text", picture], tool_call_id=str(n)) for n in range(9)]
-    history: list[ModelMessage] = [ModelRequest(parts=[other]), *(ModelRequest(parts=[part]) for part in ours)]
-    processed = keep_last_pictures(2)(history)
-    assert processed[0] is history[0]
-    assert pictures(processed) == 1 + 3
-    assert pictures(history) == 10
-    assert keep_last_pictures(2)(processed) == processed
-    with pytest.raises(ValueError, match="1 or more"):
-        keep_last_pictures(0)
-
-
 # ---- other ways to use it
 
 
@@ -479,19 +252,6 @@ def test_an_application_is_opened_on_xfce(xfce: DesktopState) -> None:
             await backend.aclose()
 
     assert not [window for window in run(left()) if "Mousepad" in window["title"]]
-
-
-def test_the_model_decides_how_large_pictures_are() -> None:
-    async def sizes(server: XServer, name: str) -> str:
-        script = Scripted(LOOK)
-        model = FunctionModel(script._answer, model_name=name)
-        result = await Agent(model, capabilities=[Computer(display=server.display)]).run("look")
-        return words(returns(result.all_messages())[0])
-
-    with xvfb(2560, 1440) as server:
-        assert "1366x768" in run(sizes(server, "gpt-6"))
-        assert "1440x810" in run(sizes(server, "gemini-4"))
-        assert "1430x804" in run(sizes(server, "claude-sonnet"))
 
 
 def test_a_wrong_setting_is_a_mistake() -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from typing import Any
 
 import h11
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deskhand.computerd.auth import STRANGER
@@ -131,6 +133,21 @@ class DeadlineProtocol(H11Protocol):
             if timer is not None:
                 timer.cancel()
         self._head = self._write = None
+
+
+def server_config(app: Any, **own: Any) -> uvicorn.Config:
+    """uvicorn's settings for ``app``: those of every server of ours, and the server's own."""
+    return uvicorn.Config(
+        app,
+        http=DeadlineProtocol,
+        loop="asyncio",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=64 << 10,
+        **own,
+    )
 
 
 def open_connections() -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deskhand.computerd.app import Access, Computerd, create_app
-from deskhand.computerd.connections import DeadlineProtocol
+from deskhand.computerd.connections import server_config
 from deskhand.computerd.health import Health
 from deskhand.computerd.listening import address_of, listening
 from deskhand.computerd.live.control import Control
@@ -73,23 +73,16 @@ def serve(settings: Settings) -> None:
             return live.admits
 
         recording = Recording(served, settings.trace, {Control.session}) if settings.trace is not None else None
-        config = uvicorn.Config(
+        config = server_config(
             create_app(served, health, access, extend),
-            http=DeadlineProtocol,
             ws="auto",
             # What viewers say is small, and pictures are small already.
             ws_max_size=1 << 20,
             ws_per_message_deflate=False,
-            loop="asyncio",
             lifespan="on",
-            log_config=None,
-            access_log=False,
-            server_header=False,
             date_header=True,
-            proxy_headers=False,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=_PARTING,
-            h11_max_incomplete_event_size=64 << 10,
             backlog=512,
         )
         where = address_of(sock)

@@ -2,7 +2,8 @@
 
 - ``start``       ``start_desktop``: make what is needed, start the supervisor, wait for its word
 - ``supervisor``  the process that owns a desktop: starts its parts in order, proves each, reaps, ends them
-- ``parts``       a program of a desktop, started as its account
+- ``parts``       the programs of a desktop, started as its account
+- ``logs``        what they write, a file each
 - ``account``     as whom a desktop runs, and as whom it is served
 - ``serving``     how one is served over HTTP: address, accounts, Python
 - ``services``    the launcher and computerd beside it, started and started again

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from ..hand.state import process_start_time
 from .account import Account, own_account
-from .parts import PartFailed
+from .parts import PartFailed, Parts
 from .sandbox import PACKAGE_SEEN, Sandbox, launcher_socket
 
 #: Seconds that a launcher must live to be started again.
@@ -17,65 +17,48 @@ _SHORT_LIFE = 1.0
 _LOOK = 0.02
 
 
-class Start(Protocol):
-    """Starts a part of the desktop, and gives its pid."""
-
-    def __call__(
-        self,
-        part: str,
-        command: list[str],
-        pass_fds: tuple[int, ...] = (),
-        vital: bool = True,
-        account: Account | None = None,
-        environment: Mapping[str, str] | None = None,
-    ) -> int: ...
-
-
 class Inside:
-    """``start`` starts a part; ``line_from`` reads the line that one writes to a pipe when it is up."""
+    """``line_from`` reads the line that one of ``parts`` writes to a pipe when it is up."""
 
     def __init__(
-        self, sandbox: Sandbox, account: Account, start: Start, line_from: Callable[[int, str, str], str]
+        self, sandbox: Sandbox, account: Account, parts: Parts, line_from: Callable[[int, str, str], str]
     ) -> None:
         self._sandbox = sandbox
         self._account = account
-        self._start = start
+        self._parts = parts
         self._line_from = line_from
         self._launcher = (0, 0.0)
         self._holder = 0
         self._display = ""
-        self._environment: Mapping[str, str] = {}
-        #: What leads into it, before a command; nothing before it is there.
-        self.enter: list[str] = []
 
-    def make(self, display: str, environment: Mapping[str, str]) -> list[int | None]:
+    def make(self, display: str) -> list[int | None]:
         """Make it, for ``display``; gives the process that holds its namespaces, pid and start time.
 
-        ``environment`` is what parts of the desktop get, and is looked at when the launcher starts.
+        Parts of the desktop are started in it from then on.
 
         Raises:
             PartFailed: It can not be made; its log says why.
         """
-        self._display, self._environment = display, environment
+        self._display = display
         self._sandbox.make_directories()
         reader, writer = os.pipe2(os.O_CLOEXEC)
         try:
             try:
                 command = self._sandbox.command(int(display[1:]), writer)
-                self._start("sandbox", command, pass_fds=(writer,), account=own_account(self._account))
+                self._parts.start("sandbox", command, pass_fds=(writer,), account=own_account(self._account))
             finally:
                 os.close(writer)
             holder = self._holder = int(self._line_from(reader, "sandbox", "bubblewrap could not make it"))
         finally:
             os.close(reader)
-        self.enter = self._sandbox.enter(holder)
+        self._parts.enter = self._sandbox.enter(holder)
         return [holder, process_start_time(holder)]
 
     def start_launcher(self) -> None:
         """Start what starts applications in there, for those who are outside."""
-        environment = {**self._environment, "PYTHONPATH": PACKAGE_SEEN, "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**self._parts.environment, "PYTHONPATH": PACKAGE_SEEN, "PYTHONDONTWRITEBYTECODE": "1"}
         command = [*self._sandbox.launcher_command, "--display", self._display]
-        pid = self._start("launcher", command, vital=False, environment=environment)
+        pid = self._parts.start("launcher", command, vital=False, environment=environment)
         self._launcher = (pid, time.monotonic())
 
     def prove_launcher(self, wait: Callable[..., bool], left: Callable[[], float]) -> str:

@@ -15,7 +15,6 @@ import json
 import os
 import select
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -27,16 +26,15 @@ from ..hand.x11 import Connection
 from . import home, processes, remains, system_bus, xserver
 from .account import Account
 from .inside import Inside
-from .parts import PartFailed, start_part
+from .logs import Logs
+from .parts import SETTINGS, PartFailed, Parts
 from .readiness import Readiness
 from .sandbox import Isolation, Sandbox
 from .services import Services, Serving
 from .sessions import SESSIONS
 
 _PR_SET_CHILD_SUBREAPER = 36
-_LOG_LIMIT = 8 << 20
 _LOG_LOOK = 60.0
-_TAIL_LINES = 20
 #: Seconds a session gets to end by itself before its processes are killed.
 _POLITE = 3.0
 #: Seconds to see whether another part has ended too, when one has.
@@ -64,14 +62,7 @@ class Supervisor:
         self._deadline = time.monotonic() + self._timeout
         self._changes: dict[str, str] = specification["environment"]
         self._base: str = specification["state_directory"]
-        self._confined = bool(specification.get("confined"))
-        #: The services write to our standard error, and not to files of their own: in a container, that is its log.
-        self._console = bool(specification.get("console"))
-        serve = specification.get("serve")
-        self._services = Services(Serving.of(serve), self._account, self._start_service) if serve else None
-        isolation = specification.get("isolation")
-        sandbox = Sandbox(Isolation.of(isolation), self._account, self._directory) if isolation else None
-        self._inside = Inside(sandbox, self._account, self._start, self._line_from) if sandbox else None
+        serve, isolation = specification.get("serve"), specification.get("isolation")
         width, height = specification["size"]
         self._state: dict[str, Any] = {
             "display": "",
@@ -99,9 +90,14 @@ class Supervisor:
             "isolation": isolation,
         }
         self._env: dict[str, str] = {}
-        self._vital: dict[int, str] = {}
-        self._running: dict[int, str] = {}
-        self._children: list[subprocess.Popen[bytes]] = []
+        self._logs = Logs(self._state["logs"], bool(specification.get("console")))
+        confined = bool(specification.get("confined"))
+        self._parts = Parts(
+            self._account, self._state["home"], self._logs, confined, self._state["processes"], self._look
+        )
+        self._services = Services(Serving.of(serve), self._account, self._parts.start_service) if serve else None
+        sandbox = Sandbox(Isolation.of(isolation), self._account, self._directory) if isolation else None
+        self._inside = Inside(sandbox, self._account, self._parts, self._line_from) if sandbox else None
         self._stopping = False
         self._ready = False
         self._signals, self._signal_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -129,7 +125,7 @@ class Supervisor:
             failure = error if isinstance(error, PartFailed) else PartFailed("supervisor", error.strerror or str(error))
             with contextlib.suppress(OSError):
                 print(f"the desktop ends: {failure}", file=sys.stderr, flush=True)
-            tail = self._tail(failure.part)
+            tail = self._logs.tail(failure.part)
             if self._ready:
                 # Its files stay for whoever wants to know why, until `down` or the next start.
                 self._end(failure.why if failure.part in failure.why else str(failure))
@@ -148,22 +144,23 @@ class Supervisor:
         self._env = home.session_environment(self._directory, self._account, self._state["session"])
         self._env.update(self._changes)
         self._env[states.MARK] = self._state["id"]
+        self._parts.environment = self._env
         self._start_xserver()
         if self._session.own_system_bus:
             self._start_system_bus()
         if self._inside is not None:
-            self._state["processes"]["namespaces"] = self._inside.make(self._state["display"], self._env)
+            self._state["processes"]["namespaces"] = self._inside.make(self._state["display"])
         self._start_bus()
         self._state["current_desktop"] = self._env.get("XDG_CURRENT_DESKTOP", "")
         self._state["env"] = dict(self._env)
         self._set_state("starting")
         # Before the session starts: what it shows first should be what it goes on showing.
         for command in [["gsettings", "set", *setting] for setting in (*_GSETTINGS, *self._session.gsettings)]:
-            self._aside(command)
+            self._parts.start_aside(command)
         for aside in self._session.asides:
-            self._aside(list(aside))
-        self._wait(lambda: "settings" not in self._running.values(), (), self._left())
-        self._start("session", list(self._session.command))
+            self._parts.start_aside(list(aside))
+        self._wait(lambda: not self._parts.runs(SETTINGS), (), self._left())
+        self._parts.start("session", list(self._session.command))
         if self._inside is not None:
             self._inside.start_launcher()
         self._prove_session()
@@ -180,7 +177,7 @@ class Supervisor:
         width, height = self._state["size"]
         reader, writer = os.pipe2(os.O_CLOEXEC)
         try:
-            self._start("X server", xserver.xvfb_command(width, height, 24, writer, path), pass_fds=(writer,))
+            self._parts.start("X server", xserver.xvfb_command(width, height, 24, writer, path), pass_fds=(writer,))
         finally:
             os.close(writer)
         number = self._line_from(reader, "X server", "it gave no display number").strip()
@@ -212,7 +209,7 @@ class Supervisor:
         reader, writer = os.pipe2(os.O_CLOEXEC)
         command = ["dbus-daemon", "--nofork", "--nopidfile", *options]
         try:
-            self._start(part, [*command, f"--print-address={writer}"], pass_fds=(writer,))
+            self._parts.start(part, [*command, f"--print-address={writer}"], pass_fds=(writer,))
         finally:
             os.close(writer)
         given = self._line_from(reader, part, "it gave no address").strip()
@@ -233,17 +230,6 @@ class Supervisor:
 
     # ---- serving it
 
-    def _start_service(
-        self, name: str, command: list[str], account: Account, environment: Mapping[str, str], given: tuple[int, ...]
-    ) -> int:
-        log = os.dup(sys.stderr.fileno()) if self._console else self._open_log(name)
-        try:
-            child = start_part(name, command, account, environment, "/", log, given, self._confined)
-        finally:
-            os.close(log)
-        self._children.append(child)
-        return child.pid
-
     def _look_after(self, services: Services, ended: Mapping[int, int]) -> None:
         services.take_notices()
         lines = services.ended(ended)
@@ -260,42 +246,7 @@ class Supervisor:
             with contextlib.suppress(OSError):
                 print(line, file=sys.stderr, flush=True)
 
-    # ---- starting a part
-
-    def _start(
-        self,
-        part: str,
-        command: list[str],
-        pass_fds: tuple[int, ...] = (),
-        vital: bool = True,
-        account: Account | None = None,
-        environment: Mapping[str, str] | None = None,
-    ) -> int:
-        """Start a program as the desktop's account, with its environment, no descriptor of ours, a log of its own."""
-        self._look()
-        log = self._open_log(part)
-        as_whom, given = account or self._account, environment or self._env
-        confined = self._confined and account is None
-        enter = self._inside.enter if self._inside is not None else ()
-        try:
-            home = self._state["home"]
-            child = start_part(part, command, as_whom, given, home, log, pass_fds, confined, enter)
-        finally:
-            os.close(log)
-        # Never polled: `_look` takes the exit status of every child, and Popen must not be told another.
-        self._children.append(child)
-        self._running[child.pid] = part
-        if vital:
-            self._vital[child.pid] = part
-            self._state["processes"][part] = [child.pid, states.process_start_time(child.pid)]
-        return child.pid
-
-    def _aside(self, command: list[str]) -> int:
-        """Start a program that sets something and ends; 0 when it is not installed, which matters little."""
-        try:
-            return self._start("settings", command, vital=False)
-        except PartFailed:
-            return 0
+    # ---- waiting
 
     def _line_from(self, descriptor: int, part: str, otherwise: str) -> str:
         """The line that a part writes to a pipe when it is up."""
@@ -318,8 +269,6 @@ class Supervisor:
             raise PartFailed(part, otherwise)
         return text.decode()
 
-    # ---- waiting
-
     def _take_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._stop)
@@ -339,24 +288,20 @@ class Supervisor:
         except BlockingIOError:
             pass
         ended = processes.reap()
-        for pid in ended:
-            self._running.pop(pid, None)
+        self._parts.ended(ended)
         if self._services is not None:
             self._look_after(self._services, ended)
         if self._stopping or (not self._ready and self._starter_is_gone()):
             raise Stopped
         if self._inside is not None and not self._stopping:
             self._inside.ended(ended)
-        if not any(pid in ended for pid in self._vital):
-            return
-        # Parts die of each other: a client may be gone before its X server, which closes its sockets first.
-        select.select([self._signals], [], [], _LAST_WORDS)
-        ended.update(processes.reap())
-        for pid, part in self._vital.items():
-            if pid in ended:
-                code = os.waitstatus_to_exitcode(ended[pid])
-                how = f"ended with exit status {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
-                raise PartFailed(part, f"the {part} {how}")
+        if self._parts.lost(ended) is not None:
+            # Parts die of each other: a client may be gone before its X server, which closes its sockets first.
+            select.select([self._signals], [], [], _LAST_WORDS)
+            ended.update(processes.reap())
+        failure = self._parts.lost(ended)
+        if failure is not None:
+            raise failure
 
     def _starter_is_gone(self) -> bool:
         poll = select.poll()
@@ -387,10 +332,7 @@ class Supervisor:
         """Live until told to stop, or until a part ends without which the desktop is none."""
         while True:
             self._wait(lambda: False, (), _LOG_LOOK)
-            for name in os.listdir(self._state["logs"]):
-                path = os.path.join(self._state["logs"], name)
-                if os.path.getsize(path) > _LOG_LIMIT:
-                    os.truncate(path, 0)  # applications started from the panel write to the session's log
+            self._logs.cut()
 
     # ---- what others see
 
@@ -408,20 +350,6 @@ class Supervisor:
     def _set_state(self, state: str, reason: str = "") -> None:
         self._state.update(state=state, reason=reason)
         self._state["state_file"] = states.write_desktop(self._base, self._state)
-
-    def _log(self, part: str) -> str:
-        return os.path.join(self._state["logs"], part.replace(" ", "-") + ".log")
-
-    def _open_log(self, part: str) -> int:
-        return os.open(self._log(part), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-
-    def _tail(self, part: str) -> list[str]:
-        try:
-            with open(self._log(part), "rb") as file:
-                file.seek(max(0, os.path.getsize(self._log(part)) - 8192))
-                return file.read().decode(errors="replace").splitlines()[-_TAIL_LINES:]
-        except OSError:
-            return []
 
     # ---- ending
 

@@ -2,9 +2,10 @@
 
 - ``pool``         ``Pool``, ``LeasedDesktop``: the one interface
 - ``host``         owns the desktops of one machine, and alone says who has them
+- ``stock``        its desktops that are ready or on their way, kept at their number, ended when given back
 - ``options``      what a host owns, and what it has done
 - ``holding``      one lease as its host has it: the fence that every call passes
-- ``making``       makes and ends a desktop of a fleet, with an account of its own
+- ``making``       makes and ends a desktop of a fleet, with an account of its own; ``clearing``: and what that left
 - ``commands``     commands on a leased desktop; ``launching``: applications in its sandbox, started from outside
 - ``fingerprint``  is a new desktop as all of them should be
 - ``warden``       ends the desktops of a host that was killed

@@ -12,7 +12,7 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +20,7 @@ from deskhand.backends.base import Backend, Envelope, Outcome
 from deskhand.backends.daemon import PATIENCE as REQUEST_PATIENCE
 from deskhand.backends.daemon import Daemon, NoLease
 from deskhand.errors import DeskhandError, DesktopInUse, SetupError, Unsupported
-from deskhand.fleet.commands import PATIENCE as COMMAND_PATIENCE
-from deskhand.fleet.commands import Ran, run_by
+from deskhand.fleet.commands import Command, Ran, RunsCommands, run_by
 from deskhand.fleet.errors import LeaseLost, NoneFree
 from deskhand.fleet.pool import PATIENCE, Lease, Pool, checked_ttl, lost, who
 
@@ -293,7 +292,7 @@ class AddressPool(Pool):
         return of + (f"; {len(away)} can not be had: {away[0]}" if away else ": wait longer, or add some")
 
 
-class _LeasedDaemon(Backend):
+class _LeasedDaemon(Backend, RunsCommands):
     """The desktop of a lease, through the computerd that gave it; every batch shows the lease's token there."""
 
     def __init__(self, pool: AddressPool, lease: Lease) -> None:
@@ -318,20 +317,13 @@ class _LeasedDaemon(Backend):
     async def windows(self) -> list[dict[str, Any]]:
         return await self._daemon().windows()
 
-    async def run(
-        self,
-        command: str,
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        timeout: float = COMMAND_PATIENCE,
-    ) -> Ran:
-        """See ``RunsCommands``; computerd runs none, so its address must have a shell."""
+    async def run_command(self, command: Command) -> Ran:
+        """computerd runs none, so its address must have a shell."""
         self._daemon()
         shell = self._pool.shell_of(self._lease)
         if not shell:
             raise Unsupported("computerd runs no commands: give the desktop's Address a shell that leads there")
-        return await run_by(shell, command, stdin, env or {}, cwd, timeout)
+        return await run_by(shell, command)
 
     async def aclose(self) -> None:
         if self._closed:

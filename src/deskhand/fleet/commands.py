@@ -9,8 +9,10 @@ import contextlib
 import os
 import shlex
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from deskhand.errors import SetupError
 from deskhand.fleet.making import Made
@@ -32,8 +34,19 @@ class Ran(NamedTuple):
     stderr: bytes
 
 
-class RunsCommands(Protocol):
-    """A backend of a desktop on which commands can be run."""
+@dataclass(frozen=True)
+class Command:
+    """A command of sh(1), see ``RunsCommands.run``."""
+
+    text: str
+    stdin: bytes
+    env: Mapping[str, str]
+    cwd: str | None
+    timeout: float
+
+
+class RunsCommands(ABC):
+    """A desktop on which commands can be run."""
 
     async def run(
         self,
@@ -51,7 +64,11 @@ class RunsCommands(Protocol):
             SetupError: Its input or its output is too long, or it can not be started.
             Unsupported: The pool can run nothing on its desktops.
         """
-        ...
+        return await self.run_command(Command(command, stdin, env or {}, cwd, timeout))
+
+    @abstractmethod
+    async def run_command(self, command: Command) -> Ran:
+        """See ``run``."""
 
 
 class CommandTimeout(SetupError):
@@ -64,13 +81,12 @@ def _check(env: Mapping[str, str]) -> None:
         raise SetupError(f"{wrong[:60]!r} is no name of an environment variable")
 
 
-async def run_on(
-    made: Made, command: str, stdin: bytes, env: Mapping[str, str], cwd: str | None, timeout: float
-) -> Ran:
+async def run_on(made: Made, command: Command) -> Ran:
     """Run a command on a desktop of this machine; see ``RunsCommands``."""
+    env = command.env
     _check(env)
     account = made.account if made.account is not None and made.account.switch and not made.enter else None
-    begin = ["sh", "-c", 'cd -- "$0" && exec sh -c "$1"', cwd or made.env["HOME"], command]
+    begin = ["sh", "-c", 'cd -- "$0" && exec sh -c "$1"', command.cwd or made.env["HOME"], command.text]
     if made.enter:
         # What leads into the sandbox may be run by root, and must not get what a client gives.
         begin = [*(f"{name}={value}" for name, value in env.items()), *begin]
@@ -91,20 +107,18 @@ async def run_on(
         )
     except (OSError, ValueError) as error:  # too long for an argument, or with a null in it
         raise SetupError(f"the command can not be started on the desktop: {error}") from None
-    return await ended(process, stdin, timeout)
+    return await ended(process, command.stdin, command.timeout)
 
 
-async def run_by(
-    shell: Sequence[str], command: str, stdin: bytes, env: Mapping[str, str], cwd: str | None, timeout: float
-) -> Ran:
+async def run_by(shell: Sequence[str], command: Command) -> Ran:
     """Run a command where ``shell`` leads, such as ``docker exec -i NAME`` or ``ssh HOST``; see ``RunsCommands``.
 
     The words are quoted once more where ``shell`` begins with ``ssh``, which makes one line of them.
     """
-    _check(env)
-    given = [f"{name}={value}" for name, value in env.items()]
-    where = ["cd", "--", cwd] if cwd else ["cd"]
-    words = ["env", *given, "sh", "-c", f"{shlex.join(where)} && exec sh -c {shlex.quote(command)}"]
+    _check(command.env)
+    given = [f"{name}={value}" for name, value in command.env.items()]
+    where = ["cd", "--", command.cwd] if command.cwd else ["cd"]
+    words = ["env", *given, "sh", "-c", f"{shlex.join(where)} && exec sh -c {shlex.quote(command.text)}"]
     if os.path.basename(shell[0]) == "ssh":
         words = [shlex.join(words)]
     try:
@@ -118,7 +132,7 @@ async def run_by(
         )
     except (OSError, ValueError) as error:
         raise SetupError(f"{shell[0]} can not be started, which leads to the desktop: {error}") from None
-    return await ended(process, stdin, timeout)
+    return await ended(process, command.stdin, command.timeout)
 
 
 async def ended(process: asyncio.subprocess.Process, stdin: bytes, timeout: float) -> Ran:

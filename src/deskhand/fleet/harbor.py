@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import os
 import shlex
-import tarfile
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from harbor.environments.base import BaseEnvironment, ExecResult
 from harbor.environments.capabilities import EnvironmentCapabilities
-from harbor.models.trial.paths import EnvironmentPaths
 
 from deskhand.errors import DeskhandError, SetupError
 from deskhand.fleet.commands import CommandTimeout, Ran
 from deskhand.fleet.named import Named
 from deskhand.fleet.pool import LeasedDesktop
-from deskhand.harbor.local import only_files
+from deskhand.harbor.environment import OwnEnvironment, pack, unpack
 
 #: Seconds that one transfer may take, that ``begin.sh`` may take, and a command for which Harbor sets no end.
 _TRANSFER, _BEGIN, _ENDLESS = 120.0, 300.0, 86400.0
@@ -32,7 +30,7 @@ _ENVIRONMENT = "/environment"
 _LOG = "/var/tmp/begin.log"
 
 
-class PoolEnvironment(BaseEnvironment):  # type: ignore[misc]
+class PoolEnvironment(OwnEnvironment):
     """One trial's desktop, leased from a pool.
 
     Args:
@@ -49,6 +47,8 @@ class PoolEnvironment(BaseEnvironment):  # type: ignore[misc]
     Raises:
         SetupError: The settings do not go together.
     """
+
+    late = CommandTimeout
 
     def __init__(
         self,
@@ -92,9 +92,6 @@ class PoolEnvironment(BaseEnvironment):  # type: ignore[misc]
             raise RuntimeError("this environment has no desktop: it has not been started, or has been stopped")
         return self._desktop
 
-    def _validate_definition(self) -> None:
-        """There is nothing that a task's environment must hold."""
-
     async def start(self, force_build: bool) -> None:
         """Lease a desktop, make Harbor's directories on it, and run the task's ``begin.sh``.
 
@@ -116,35 +113,14 @@ class PoolEnvironment(BaseEnvironment):  # type: ignore[misc]
         if desktop is not None:
             await desktop.aclose()
 
-    async def exec(
-        self,
-        command: str,
-        cwd: str | None = None,
-        env: dict[str, str] | None = None,
-        timeout_sec: int | None = None,
-        user: str | int | None = None,
-    ) -> ExecResult:
-        """Run a shell command on the desktop, as its account, which is what ``root`` means here too.
-
-        Raises:
-            RuntimeError: It took too long, the lease is over, or another user is asked for.
-        """
-        wanted = self._resolve_user(user)
-        if wanted not in (None, "root", 0, "0"):
-            raise RuntimeError(f"a desktop of a pool has one user: it can run nothing as {wanted!r}")
-        try:
-            ran = await self.desktop.run(
-                f"exec bash -c {shlex.quote(command)}",
-                env=self._merge_env(env) or {},
-                cwd=cwd or self.task_env_config.workdir,
-                timeout=float(timeout_sec or _ENDLESS),
-            )
-        except CommandTimeout as error:
-            raise RuntimeError(f"Command timed out after {timeout_sec} seconds") from error
-        except DeskhandError as error:
-            raise RuntimeError(str(error)) from error
-        out, errors = (text.decode("utf-8", "replace") for text in (ran.stdout, ran.stderr))
-        return ExecResult(stdout=out, stderr=errors, return_code=ran.code)
+    async def _run(
+        self, command: str, env: Mapping[str, str], cwd: str | None, timeout: int | None, user: str | int | None
+    ) -> Ran:
+        """As the desktop's account, which is what ``root`` means here too."""
+        if user not in (None, "root", 0, "0"):
+            raise RuntimeError(f"a desktop of a pool has one user: it can run nothing as {user!r}")
+        shell = f"exec bash -c {shlex.quote(command)}"
+        return await self.desktop.run(shell, env=env, cwd=cwd, timeout=float(timeout or _ENDLESS))
 
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:
         with open(source_path, "rb") as source:
@@ -153,9 +129,7 @@ class PoolEnvironment(BaseEnvironment):  # type: ignore[misc]
 
     async def upload_dir(self, source_dir: Path | str, target_dir: str) -> None:
         with tempfile.TemporaryFile() as content:
-            with tarfile.open(fileobj=content, mode="w") as archive:
-                archive.add(source_dir, arcname=".")
-            content.seek(0)
+            pack(source_dir, content)
             sent = f"/var/tmp/upload-{os.urandom(6).hex()}.tar"
             await self._send(content, sent)
             into = shlex.quote(target_dir)
@@ -177,17 +151,12 @@ class PoolEnvironment(BaseEnvironment):  # type: ignore[misc]
         with tempfile.TemporaryFile() as content:
             await self._fetch(packed, content)
             await self._checked(f"rm {packed}")
-            content.seek(0)
-            with tarfile.open(fileobj=content) as archive:
-                archive.extractall(target_dir, filter=only_files)
+            unpack(content, target_dir)
 
     # -- how
 
     async def _prepare(self) -> None:
-        paths = EnvironmentPaths()
-        made = [paths.agent_dir, paths.verifier_dir, paths.artifacts_dir]
-        workdir = self.task_env_config.workdir
-        directories = " ".join(shlex.quote(str(path)) for path in [*made, *([workdir] if workdir else [])])
+        _, directories = self._directories()
         ran = await self.desktop.run(f"rm -rf /logs /tests /solution {_ENVIRONMENT}; mkdir -p {directories}")
         if ran.code != 0:
             raise SetupError(

@@ -12,7 +12,6 @@ import os
 import shutil
 import signal
 import threading
-import time
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -22,6 +21,7 @@ from deskhand.desktop.processes import end_processes, wait_for_end
 from deskhand.desktop.remains import remove_files, remove_sockets_and_memory
 from deskhand.desktop.sandbox import Isolation, enter
 from deskhand.errors import SetupError
+from deskhand.fleet.clearing import clear_account
 from deskhand.hand.state import is_alive, make_own_directory, process_start_time, read_desktops
 
 #: The environment variable with the host's name for itself, by which what a killed host left is found.
@@ -30,10 +30,6 @@ HOST_MARK = "DESKHAND_FLEET_HOST"
 ACCOUNTS = 76
 #: Seconds that a desktop's supervisor gets to end it.
 _SUPERVISED = 20.0
-#: Seconds that killed processes get to be gone, and between two looks.
-_KILLED, _LOOK = 5.0, 0.02
-#: Where every account may write.
-_SHARED = ("/tmp", "/var/tmp", "/dev/shm")
 #: What stands for a process: pid and start time, in clock ticks since boot.
 ProcessId = tuple[int, int]
 
@@ -132,7 +128,7 @@ class DesktopMaker:
         else:  # it ended by itself, and its display is another one's by now
             end_processes(made.id)
             if made.account is not None:
-                _clear_account(made.account.name, made.account.uid)
+                clear_account(made.account.name, made.account.uid)
         self._let_go(self._kept.pop(made.id, -1))
 
     def _let_go(self, kept: int) -> None:
@@ -186,66 +182,13 @@ def end_desktop(facts: dict[str, Any]) -> None:
     if ended.left:
         left = ", ".join(map(str, sorted(ended.left)))
         raise SetupError(f"processes of the desktop at {facts['display']} do not end, even killed: pids {left}")
-    _clear_account(facts["user"], facts["uid"])
+    clear_account(facts["user"], facts["uid"])
     remove_sockets_and_memory(facts, ended.pids)
     now = next((other for other in read_desktops() if other["display"] == facts["display"]), None)
     if now is not None and now["id"] == facts["id"]:
         remove_files(facts)
     else:
         shutil.rmtree(facts["directory"], ignore_errors=True)
-
-
-def _clear_account(name: str, uid: int) -> None:
-    """End what a fleet's own account still runs, and remove what it left where every account may write.
-
-    Known by its owner: a process that has cleared its environment, and whose supervisor was killed, can be told by
-    nothing else.
-    """
-    if os.geteuid() != 0 or not name.startswith(f"{NAME}-"):
-        return
-    deadline = time.monotonic() + _KILLED
-    while left := _processes_of_account(uid):
-        if time.monotonic() > deadline:
-            raise SetupError(f"processes of the account {name} do not end, even killed: pids {left}")
-        for pid in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        time.sleep(_LOOK)  # what forks while it is killed is met by the next look
-    for directory in _SHARED:
-        try:
-            entries = list(os.scandir(directory))
-        except OSError:
-            continue
-        for entry in entries:
-            try:
-                if entry.stat(follow_symlinks=False).st_uid != uid:
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    shutil.rmtree(entry.path, ignore_errors=True)
-                else:
-                    os.unlink(entry.path)
-            except OSError:
-                continue
-
-
-def _processes_of_account(uid: int) -> list[int]:
-    """Those that are no zombies (proc(5), /proc/pid/status, Uid)."""
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit() and process_start_time(int(name)) is not None:
-            try:
-                if os.stat(f"/proc/{name}").st_uid == uid or _real_uid(name) == uid:
-                    found.append(int(name))
-            except OSError:
-                continue
-    return found
-
-
-def _real_uid(pid: str) -> int:
-    with open(f"/proc/{pid}/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("Uid:"))
 
 
 def own_mark(name: str) -> str:

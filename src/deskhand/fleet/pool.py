@@ -14,15 +14,13 @@ import os
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from deskhand.backends.base import Backend, Envelope, Outcome
 from deskhand.errors import DeskhandError, Unsupported
-from deskhand.fleet.commands import PATIENCE as COMMAND_PATIENCE
-from deskhand.fleet.commands import Ran
+from deskhand.fleet.commands import Command, Ran, RunsCommands
 from deskhand.fleet.errors import LeaseLost
 
 #: Seconds a lease may run at most between two renewals, and at least.
@@ -122,7 +120,7 @@ class Pool(ABC):
         await self.aclose()
 
 
-class LeasedDesktop(Backend):
+class LeasedDesktop(Backend, RunsCommands):
     """A leased desktop as a backend; its lease is renewed by a task of the event loop, which must not be blocked.
 
     A lease that is lost stays lost: every call then raises ``LeaseLost``, and nothing is sent.
@@ -171,20 +169,11 @@ class LeasedDesktop(Backend):
     async def windows(self) -> list[dict[str, Any]]:
         return await (await self._desktop()).windows()
 
-    async def run(
-        self,
-        command: str,
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        timeout: float = COMMAND_PATIENCE,
-    ) -> Ran:
-        """See ``commands.RunsCommands``."""
-        run = getattr(await self._desktop(), "run", None)
-        if run is None:
+    async def run_command(self, command: Command) -> Ran:
+        desktop = await self._desktop()
+        if not isinstance(desktop, RunsCommands):
             raise Unsupported("this pool runs no commands on its desktops: use one that owns them, or give a shell")
-        ran: Ran = await run(command, stdin, env, cwd, timeout)
-        return ran
+        return await desktop.run_command(command)
 
     async def reset(self) -> None:
         """Take a fresh desktop in place of this one; see ``Pool.reset``."""

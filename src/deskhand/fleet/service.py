@@ -80,7 +80,7 @@ class Service:
         if self._clients:
             await asyncio.wait(self._clients)
         if self._page is not None:
-            await self._page.aclose()
+            await self._page.aclose(for_good=True)
         await self._pool.aclose()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

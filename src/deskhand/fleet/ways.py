@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Protocol
 
 from deskhand.backends.answers import outcome_of, raise_error
 from deskhand.backends.base import Backend, Envelope, Outcome
 from deskhand.errors import DeskhandError, SetupError
-from deskhand.fleet.commands import MOST, CommandTimeout, Ran
-from deskhand.fleet.commands import PATIENCE as COMMAND_PATIENCE
+from deskhand.fleet.commands import MOST, Command, CommandTimeout, Ran, RunsCommands
 from deskhand.fleet.errors import LeaseLost, NoneFree
 from deskhand.fleet.host import Host
 from deskhand.fleet.pool import PATIENCE, Lease, Pool, checked_ttl, who
@@ -105,7 +103,7 @@ class HostPool(Pool):
         return HostDesktop(self.way(lease), lease)
 
 
-class HostDesktop(Backend):
+class HostDesktop(Backend, RunsCommands):
     """The desktop of a lease, behind its host. The host checks the lease's token at every call."""
 
     def __init__(self, way: Way, lease: Lease) -> None:
@@ -130,19 +128,16 @@ class HostDesktop(Backend):
         found: list[dict[str, Any]] = (await self._ask("windows"))[0]["value"]
         return found
 
-    async def run(
-        self,
-        command: str,
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        timeout: float = COMMAND_PATIENCE,
-    ) -> Ran:
-        """See ``RunsCommands``."""
-        if len(stdin) > MOST:
+    async def run_command(self, command: Command) -> Ran:
+        if len(command.stdin) > MOST:
             raise SetupError(f"a command's input has {MOST >> 20} MiB at most: send it in parts")
         told, _ = await self._ask(
-            "run", command=command, stdin=b64encode(stdin).decode("ascii"), env=dict(env or {}), cwd=cwd, wait=timeout
+            "run",
+            command=command.text,
+            stdin=b64encode(command.stdin).decode("ascii"),
+            env=dict(command.env),
+            cwd=command.cwd,
+            wait=command.timeout,
         )
         value = told["value"]
         return Ran(int(value["code"]), b64decode(value["stdout"]), b64decode(value["stderr"]))

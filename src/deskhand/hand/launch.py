@@ -74,7 +74,7 @@ def launch(
             raise _failure(entry, watch, launching, timeout)
         mark_launched(conn, sight.window.id, launching.mark)
         conn.sync()  # the launcher may look for the mark as soon as it is told
-        launching.complete(sight.window.id, sight.outcome == "focus")
+        launching.complete(sight.window.id)
         return _answer(conn, entry, sight, launching, began)
     finally:
         launching.close()

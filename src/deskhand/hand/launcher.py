@@ -86,7 +86,7 @@ class Launching(ABC):
         """Whether one of ``pids`` is a process of some launch of ours. Asked of those that this one does not own."""
 
     @abstractmethod
-    def complete(self, window: int, ran_before: bool) -> None:
+    def complete(self, window: int) -> None:
         """Remember the window that the launch is answered with, which carries ``mark``. No other way is taken now."""
 
     @abstractmethod

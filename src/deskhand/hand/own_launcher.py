@@ -78,7 +78,7 @@ class OwnLaunching(Launching):
         self.startup_time = startup_time
         self.mark = mark
         self._display = display
-        self._facts = {**facts, "mark": mark, "window": None, "ran_before": False}
+        self._facts = {**facts, "mark": mark, "window": None}
         self._written: Dict[str, Any] = {}
         self._where = where
         self._begin(way)
@@ -131,9 +131,9 @@ class OwnLaunching(Launching):
     def is_of_another(self, pids: Sequence[int]) -> bool:
         return any(launched_process.launch_of(pid) for pid in pids)
 
-    def complete(self, window: int, ran_before: bool) -> None:
+    def complete(self, window: int) -> None:
         self._way = self._way._replace(fallback=None)
-        self._facts.update(window=window, ran_before=ran_before)
+        self._facts["window"] = window
 
     def close(self) -> None:
         """Write what is known now, or forget a launch of which nothing is left."""

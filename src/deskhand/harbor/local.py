@@ -9,25 +9,26 @@ from __future__ import annotations
 
 import os
 import shlex
-import tarfile
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from harbor.environments.base import BaseEnvironment, ExecResult
 from harbor.environments.capabilities import EnvironmentCapabilities
-from harbor.models.trial.paths import EnvironmentPaths
 
 from deskhand.errors import SetupError
 from deskhand.harbor.bubblewrap import BubblewrapSandbox, CommandTimeout, Ended
+from deskhand.harbor.environment import OwnEnvironment, pack, unpack
 
 _ENTRY = "/entrypoint.sh"
 #: Seconds a transfer may take.
 _TRANSFER = 600
 
 
-class BubblewrapEnvironment(BaseEnvironment):  # type: ignore[misc]
+class BubblewrapEnvironment(OwnEnvironment):
     """One trial's sandbox: see ``BubblewrapSandbox``."""
+
+    late = CommandTimeout
 
     def __init__(self, *given: Any, image: str = "/", share_network: bool = False, **named: Any) -> None:
         self._sandbox = BubblewrapSandbox(image, share_network)
@@ -47,9 +48,6 @@ class BubblewrapEnvironment(BaseEnvironment):  # type: ignore[misc]
         """What is under it."""
         return self._sandbox
 
-    def _validate_definition(self) -> None:
-        """There is nothing that a task's environment must hold."""
-
     async def start(self, force_build: bool) -> None:
         """Make the sandbox and start the task's entry point in it; nothing is built.
 
@@ -62,11 +60,8 @@ class BubblewrapEnvironment(BaseEnvironment):  # type: ignore[misc]
         command = ("bash", "-c", wait) if entry.is_file() else ("sleep", "infinity")
         env = self._startup_environment()
         await self._sandbox.start(command, env)
-        paths = EnvironmentPaths()
-        directories = [paths.agent_dir, paths.verifier_dir, paths.artifacts_dir]
-        workdir = self.task_env_config.workdir
-        made = " ".join(shlex.quote(str(path)) for path in [*directories, *([workdir] if workdir else [])])
-        await self._checked(f"mkdir -p {made} && chmod 777 {' '.join(map(str, directories))}")
+        harbors, made = self._directories()
+        await self._checked(f"mkdir -p {made} && chmod 777 {harbors}")
         if self.environment_dir.is_dir() and entry.is_file():
             await self._upload_tree(self.environment_dir, "/environment")
             await self._checked(f"cp /environment/entrypoint.sh {_ENTRY}.part && mv {_ENTRY}.part {_ENTRY}")
@@ -75,36 +70,11 @@ class BubblewrapEnvironment(BaseEnvironment):  # type: ignore[misc]
         """End everything in it and remove its files, whatever ``delete`` is: nothing could enter them again."""
         await self._sandbox.stop()
 
-    async def exec(
-        self,
-        command: str,
-        cwd: str | None = None,
-        env: dict[str, str] | None = None,
-        timeout_sec: int | None = None,
-        user: str | int | None = None,
-    ) -> ExecResult:
-        """Run a shell command there.
-
-        Raises:
-            RuntimeError: It took too long, or the sandbox has ended.
-        """
-        try:
-            ended = await self._sandbox.run(
-                ["bash", "-c", command],
-                env=self._merge_env(env),
-                user=self._resolve_user(user),
-                cwd=cwd or self.task_env_config.workdir or "/",
-                timeout=timeout_sec,
-            )
-        except CommandTimeout as error:
-            raise RuntimeError(f"Command timed out after {timeout_sec} seconds") from error
-        except SetupError as error:
-            raise RuntimeError(str(error)) from error
-        return ExecResult(
-            stdout=ended.stdout.decode("utf-8", "replace"),
-            stderr=ended.stderr.decode("utf-8", "replace"),
-            return_code=ended.code,
-        )
+    async def _run(
+        self, command: str, env: Mapping[str, str], cwd: str | None, timeout: int | None, user: str | int | None
+    ) -> tuple[int, bytes, bytes]:
+        shell = ["bash", "-c", command]
+        return await self._sandbox.run(shell, env=env, user=user, cwd=cwd or "/", timeout=timeout)
 
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:
         mode = f"{os.stat(source_path).st_mode & 0o777:o}"
@@ -126,15 +96,11 @@ class BubblewrapEnvironment(BaseEnvironment):  # type: ignore[misc]
         Path(target_dir).mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile() as content:
             await self._checked(f"tar -cf - -C {shlex.quote(source_dir)} .", stdout=content)
-            content.seek(0)
-            with tarfile.open(fileobj=content) as archive:
-                archive.extractall(target_dir, filter=only_files)
+            unpack(content, target_dir)
 
     async def _upload_tree(self, source: Path, target: str) -> None:
         with tempfile.TemporaryFile() as content:
-            with tarfile.open(fileobj=content, mode="w") as archive:
-                archive.add(source, arcname=".")
-            content.seek(0)
+            pack(source, content)
             into = shlex.quote(target)
             await self._checked(f"mkdir -p {into} && tar -xf - --no-same-owner -C {into}", stdin=content)
 
@@ -152,13 +118,3 @@ class BubblewrapEnvironment(BaseEnvironment):  # type: ignore[misc]
     def _startup_environment(self) -> dict[str, str]:
         merged: dict[str, str] | None = self._merge_env(None)
         return dict(merged or {})
-
-
-def only_files(member: tarfile.TarInfo, place: str) -> tarfile.TarInfo | None:
-    """What the sandbox holds is not trusted: no devices, and nothing that points or reaches outside."""
-    if member.isdev():
-        return None
-    try:
-        return tarfile.data_filter(member, place)
-    except tarfile.FilterError:
-        return None

@@ -11,7 +11,7 @@ imported here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -28,6 +28,8 @@ from deskhand.vendors.results import CallResult, Part, call_results, without_ind
 from deskhand.vendors.verbs import Action, Verbs
 
 MAX_ACTIONS = 100
+#: A call's verb and its arguments, as the model gave them.
+Words = tuple[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,10 @@ class Adapter(ABC):
     needs_picture: ClassVar[bool] = False
     #: Each call's result carries a picture, so each call is a batch of its own.
     picture_each_call: ClassVar[bool] = False
+    #: The verbs that end the run, in a refusal of what follows them.
+    last: ClassVar[str] = ""
+    #: Set by such a verb while a reply is read.
+    finish: Finish | None = None
 
     def __init__(self, screen: Size, limits: Limits | None = None) -> None:
         self.screen = screen
@@ -152,6 +158,20 @@ class Adapter(ABC):
         return self.results(Turn(calls, [""] * len(told)), told, look)
 
     # -- for the adapters --------------------------------------------------------------------------------------------
+
+    def _turn(self, calls: list[dict[str, Any]], say: str, words: Callable[[dict[str, Any], int], Words]) -> Turn:
+        """Read every call in its order; ``words`` gives its verb and arguments.
+
+        Raises:
+            BatchRefused: One is not right, or follows one that ends the run.
+        """
+        self.finish = None
+        steps = []
+        for number, call in enumerate(calls):
+            if self.finish is not None:
+                raise BatchRefused(f"the run ends with {self.last}: nothing may follow it", number)
+            steps.append(self._step(number, *words(call, number)))
+        return Turn(calls, [step.verb for step in steps], self._parts(steps), finish=self.finish, say=say)
 
     def _step(self, number: int, name: Any, given: Any, verbs: Verbs | None = None) -> Step:
         """Read one call by its verb's function, and check what comes out. Raises BatchRefused with the call's place."""

@@ -11,25 +11,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from deskhand.backends.base import Outcome
 from deskhand.errors import BatchRefused
-from deskhand.pictures import Limits, Size
-from deskhand.vendors.base import Adapter, Finish, Turn
-from deskhand.vendors.chat import chat_message, data_url, reply_text, said
+from deskhand.vendors.base import Adapter, Turn
+from deskhand.vendors.chat import reply_text
 from deskhand.vendors.fields import Fields, plain
-from deskhand.vendors.pyautogui import MAX_NOTCHES, WAIT_SECONDS
-from deskhand.vendors.results import CallResult
+from deskhand.vendors.osworld_space import ENDINGS, MAX_NOTCHES, WAIT_SECONDS, OSWorldSpace
 from deskhand.vendors.verbs import Action, Verbs, drag_from_pointer, joined, turn
 
 VERBS = Verbs()
 _BUTTONS = ("left", "right", "middle")
-_ENDINGS = {
-    "DONE": Finish("the model says that it is done"),
-    "FAIL": Finish("the model gave up", success=False),
-}
 
 
 @VERBS.add("MOVE_TO", gives="move", takes="x y")
@@ -111,10 +103,10 @@ def _wait(adapter: Adapter, fields: Fields) -> list[Action]:
     return [{"action": "wait", "seconds": WAIT_SECONDS}]
 
 
-@VERBS.add(*_ENDINGS, gives="")
+@VERBS.add(*ENDINGS, gives="")
 def _end(adapter: OSWorld, fields: Fields) -> list[Action]:
     """ends the run"""
-    adapter.finish = _ENDINGS[fields.verb]
+    adapter.finish = ENDINGS[fields.verb]
     return []
 
 
@@ -141,7 +133,7 @@ def _checked(fields: Fields, key: str) -> str:
     return key
 
 
-class OSWorld(Adapter):
+class OSWorld(OSWorldSpace):
     """The action space ``computer_13``, which the prompt describes to the model.
 
     Args:
@@ -154,44 +146,13 @@ class OSWorld(Adapter):
     tool = "computer_13"
     verbs: ClassVar[Verbs] = VERBS
     source = "the OSWorld repository (no SDK)"
-    #: Set while a reply is read.
-    finish: Finish | None = None
-
-    def __init__(self, screen: Size, positions: str = "picture", limits: Limits | None = None) -> None:
-        if positions not in ("picture", "screen"):
-            raise ValueError("positions must be picture or screen")
-        super().__init__(screen, limits)
-        self.positions = positions
-
-    @property
-    def space(self) -> Any:
-        return "screen" if self.positions == "screen" else super().space
-
-    def tools(self) -> list[dict[str, Any]]:
-        return []
+    last = "DONE or FAIL"
 
     def calls(self, reply: Any) -> list[dict[str, Any]]:
         return _calls(plain(reply))
 
     def read(self, reply: Any) -> Turn:
-        self.finish = None
-        calls = self.calls(reply)
-        steps = []
-        for number, call in enumerate(calls):
-            if self.finish is not None:
-                raise BatchRefused("the run ends with DONE or FAIL: nothing may follow it", number)
-            steps.append(self._step(number, call["action_type"], call["parameters"]))
-        return Turn(calls, [step.verb for step in steps], self._parts(steps), finish=self.finish, say=_say(reply))
-
-    def results(self, turn: Turn, results: Sequence[CallResult], look: Outcome | None) -> list[dict[str, Any]]:
-        """One user message of chat completions: the newest picture, and what has to be said."""
-        picture = None if look is None else data_url(look)
-        lines = []
-        for result in results:
-            picture = data_url(result) or picture
-            name = f"{result.verb or 'action'} {result.call + 1}: " if len(results) > 1 else ""
-            lines += [f"{name}{said(result)}"] if not result.ok or result.text else []
-        return [chat_message("\n".join(lines) or "Done.", picture)]
+        return self._turn(self.calls(reply), _say(reply), lambda call, _: (call["action_type"], call["parameters"]))
 
 
 def _say(reply: Any) -> str:

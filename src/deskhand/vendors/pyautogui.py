@@ -11,32 +11,23 @@ and right). A last line of ``DONE``, ``FAIL`` or ``WAIT`` is OSWorld's (mm_agent
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from deskhand.backends.base import Outcome
 from deskhand.errors import BatchRefused
 from deskhand.pictures import Limits, Size
-from deskhand.vendors.base import Adapter, Finish, Step, Turn
-from deskhand.vendors.chat import chat_message, code_block, data_url, reply_text, said
+from deskhand.vendors.base import Step, Turn
+from deskhand.vendors.chat import code_block, reply_text
 from deskhand.vendors.fields import Fields
+from deskhand.vendors.osworld_space import ENDINGS, MAX_NOTCHES, WAIT_SECONDS, OSWorldSpace
 from deskhand.vendors.pyautogui_code import arguments, function_name, is_setting, read_import
-from deskhand.vendors.results import CallResult
 from deskhand.vendors.verbs import Action, Verbs, drag_from_pointer, joined, turn
 
-#: OSWorld waits this long for WAIT (desktop_env.py, step, pause).
-WAIT_SECONDS = 2
-MAX_NOTCHES = 1000
 _BUTTONS: dict[Any, str] = {"left": "left", "middle": "middle", "right": "right"} | {
     "primary": "left",
     "secondary": "right",
     1: "left",
     2: "middle",
     3: "right",
-}
-_ENDINGS = {
-    "DONE": Finish("the model says that it is done"),
-    "FAIL": Finish("the model gave up", success=False),
 }
 
 VERBS = Verbs()
@@ -196,7 +187,7 @@ def _one_key(fields: Fields, key: str) -> str:
     return "plus" if key == "+" else key
 
 
-class PyAutoGui(Adapter):
+class PyAutoGui(OSWorldSpace):
     """Code in a reply's fenced blocks, or the whole reply.
 
     Args:
@@ -211,19 +202,9 @@ class PyAutoGui(Adapter):
     source = "pyautogui 0.9.54"
 
     def __init__(self, screen: Size, positions: str = "picture", limits: Limits | None = None) -> None:
-        if positions not in ("picture", "screen"):
-            raise ValueError("positions must be picture or screen")
-        super().__init__(screen, limits)
-        self.positions = positions
+        super().__init__(screen, positions, limits)
         #: Where the code that is being read has put the pointer; None before it says.
         self.pointer: dict[str, float] | None = None
-
-    @property
-    def space(self) -> Any:
-        return "screen" if self.positions == "screen" else super().space
-
-    def tools(self) -> list[dict[str, Any]]:
-        return []
 
     def calls(self, reply: Any) -> list[dict[str, Any]]:
         return [{"text": _code(reply)}]
@@ -232,7 +213,7 @@ class PyAutoGui(Adapter):
         code = _code(reply)
         turn = Turn([{"text": code}], ["code"], say=code)
         before, _, last = ("\n" + code).rpartition("\n")
-        ending = _ENDINGS.get(last.strip())
+        ending = ENDINGS.get(last.strip())
         if ending is not None:
             turn.finish, code = ending, before.strip()
         waits = last.strip() == "WAIT"
@@ -258,15 +239,6 @@ class PyAutoGui(Adapter):
         for statement in tree.body:
             actions += self._statement(statement, names)
         return actions
-
-    def results(self, turn: Turn, results: Sequence[CallResult], look: Outcome | None) -> list[dict[str, Any]]:
-        """One user message of chat completions: the newest picture, and what has to be said."""
-        picture = None if look is None else data_url(look)
-        lines = []
-        for result in results:
-            picture = data_url(result) or picture
-            lines += [said(result)] if not result.ok or result.text else []
-        return [chat_message("\n".join(lines) or "Done.", picture)]
 
     def position(self, fields: Fields) -> dict[str, float]:
         """``x`` and ``y``, each a number, or both as a pair in ``x``; ``{}`` for where the pointer is."""

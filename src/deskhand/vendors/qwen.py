@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from deskhand.backends.base import Outcome
 from deskhand.errors import BatchRefused
 from deskhand.pictures import QWEN
-from deskhand.vendors.base import Adapter, Finish, Turn
+from deskhand.vendors.base import Adapter, Finish, Turn, Words
 from deskhand.vendors.chat import chat_message, data_url, reply_text, said
 from deskhand.vendors.fields import Fields, plain
 from deskhand.vendors.results import CallResult
@@ -157,8 +157,7 @@ class Qwen(Adapter):
     verbs: ClassVar[Verbs] = VERBS
     source = "Qwen's cookbook (no SDK)"
     default_limits = QWEN
-    #: Set while a reply is read.
-    finish: Finish | None = None
+    last = "terminate or answer"
 
     @property
     def space(self) -> Any:
@@ -171,19 +170,8 @@ class Qwen(Adapter):
         return _calls(plain(reply))
 
     def read(self, reply: Any) -> Turn:
-        self.finish = None
-        calls = self.calls(reply)
-        steps = []
-        for number, call in enumerate(calls):
-            if self.finish is not None:
-                raise BatchRefused("the run ends with terminate or answer: nothing may follow it", number)
-            given = call["arguments"]
-            if not isinstance(given, dict):
-                raise BatchRefused("computer_use: its arguments must be a JSON object with an action", number)
-            rest = {key: value for key, value in given.items() if key != "action"}
-            steps.append(self._step(number, given.get("action"), rest))
         say = re.sub(r"<tool_call>.*", "", reply_text(reply) or "", flags=re.DOTALL).strip()
-        return Turn(calls, [step.verb for step in steps], self._parts(steps), finish=self.finish, say=say)
+        return self._turn(self.calls(reply), say, _words)
 
     def results(self, turn: Turn, results: Sequence[CallResult], look: Outcome | None) -> list[dict[str, Any]]:
         """Messages of chat completions: a ``tool`` message for every tool call, then the newest picture as the user's;
@@ -202,6 +190,13 @@ class Qwen(Adapter):
         if lines or picture:
             messages.append(chat_message("\n".join(lines) or "The screen now:", picture))
         return messages
+
+
+def _words(call: dict[str, Any], number: int) -> Words:
+    given = call["arguments"]
+    if not isinstance(given, dict):
+        raise BatchRefused("computer_use: its arguments must be a JSON object with an action", number)
+    return given.get("action"), {key: value for key, value in given.items() if key != "action"}
 
 
 def _calls(value: Any) -> list[dict[str, Any]]:

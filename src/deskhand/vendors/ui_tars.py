@@ -171,8 +171,7 @@ class UiTars(Adapter):
     verbs: ClassVar[Verbs] = VERBS
     source = "the UI-TARS repository (no SDK)"
     default_limits = UI_TARS
-    #: Set while a reply is read.
-    finish: Finish | None = None
+    last = "finished or call_user"
 
     def __init__(self, screen: Size, positions: str = "resized", limits: Limits | None = None) -> None:
         if positions not in ("thousandths", "resized"):
@@ -195,7 +194,6 @@ class UiTars(Adapter):
         return [{"text": piece} for piece in pieces]
 
     def read(self, reply: Any) -> Turn:
-        self.finish = None
         whole = _reply_text(reply)
         if "Action:" not in whole:
             example = "Action: click(point='<point>1 2</point>')"
@@ -203,14 +201,8 @@ class UiTars(Adapter):
         calls = self.calls(reply)
         if not calls:
             raise BatchRefused("nothing follows Action: name one, such as wait()")
-        steps = []
-        for number, call in enumerate(calls):
-            if self.finish is not None:
-                raise BatchRefused("the run ends with finished or call_user: nothing may follow it", number)
-            name, given = _parse_call(call["text"], number)
-            steps.append(self._step(number, name, given))
         say = whole.rpartition("Action:")[0].strip()
-        return Turn(calls, [step.verb for step in steps], self._parts(steps), finish=self.finish, say=say)
+        return self._turn(calls, say, lambda call, number: _parse_call(call["text"], number))
 
     def results(self, turn: Turn, results: Sequence[CallResult], look: Outcome | None) -> list[dict[str, Any]]:
         """One user message of chat completions: the newest picture, and what has to be said."""

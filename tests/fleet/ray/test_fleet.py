@@ -43,6 +43,7 @@ def fleet(cluster: Any) -> Iterator[str]:
     assert run(end_fleet(NAME, cluster.address)) == 2
     with pytest.raises(httpx2.ConnectError):
         httpx2.get(page["metrics"], trust_env=False)
+    assert not os.path.exists(page["token_file"])
     until(lambda: not desktops(), "nothing of the fleet is left")
 
 

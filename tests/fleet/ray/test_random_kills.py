@@ -25,7 +25,7 @@ from deskhand.fleet.ray.cluster import NAMESPACE, manager_name  # noqa: E402
 from deskhand.fleet.ray.up import end_fleet, start_fleet  # noqa: E402
 from deskhand.testing.batches import run, until  # noqa: E402
 from tests.fleet.kills import Clients, desktops_of, judge, kill_a_desktop, lines_of, nothing_left  # noqa: E402
-from tests.fleet.ray.conftest import NODE  # noqa: E402
+from tests.fleet.ray.clusters import NODE  # noqa: E402
 
 NAME = "ray-kills"
 TTL = 2.0

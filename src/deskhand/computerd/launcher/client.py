@@ -276,7 +276,7 @@ class _FollowedLaunching(Launching):
         except SetupError:
             return []  # it is gone; the windows' names are left to tell
 
-    def complete(self, window: int, ran_before: bool) -> None:
+    def complete(self, window: int) -> None:
         # The mark on the window tells the launcher of it.
         self._ask_for_the_last()
 

@@ -117,7 +117,7 @@ def _launch(launcher: OwnLauncher, name: str, peer: Peer) -> Answer:
             # Asked for whether it is over or not: it may be over before the record is written.
             window = launcher.window_of(launching.mark)
             if window is not None:
-                launching.complete(window.id, not launching.owns(window.pids))
+                launching.complete(window.id)
         finally:
             launching.close()
 

@@ -14,23 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from deskhand.computerd.auth import values
+from deskhand.computerd.live.page import HEADERS, WebPage
 from deskhand.computerd.live.tickets import Tickets, Viewer
 
-#: Content Security Policy Level 3: own files only, no script or style in the markup, nobody frames it.
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self';"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-#: Of every answer that is a page or a part of one.
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": _POLICY,
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
 _STYLE = (
     ":root{color-scheme:light dark}body{font:1.05rem/1.5 system-ui,sans-serif;max-width:34rem;margin:18vh auto;"
     "padding:0 1.5rem}h1{font-size:1.3rem}code{font-family:ui-monospace,monospace}"
@@ -38,31 +24,39 @@ _STYLE = (
 
 
 class Entry:
-    """Lets browsers in to the page at the path ``/page``, and to what lies under it.
+    """Lets browsers in to a page, and to what lies under its path.
 
-    Args:
-        tickets: Which tickets and cookies are good.
-        page: The path's one word.
-        opening: What is said while the page follows.
+    ``tickets`` says which tickets and cookies are good.
     """
 
-    def __init__(self, tickets: Tickets, page: str, opening: str) -> None:
+    def __init__(self, tickets: Tickets, page: WebPage) -> None:
         self._tickets = tickets
         self._page = page
-        self._opening = opening
 
-    def let_in(self, request: Request, viewer: Viewer) -> Response:
+    def answer(self, request: Request) -> Response:
+        """What a request for the page is answered: the page, or its cookie for a ticket, or what is missing."""
+        ticket = query(request.scope, "ticket")
+        if ticket is not None:
+            viewer = self._tickets.spend(ticket)
+            if viewer is None:
+                return words("This ticket was used, or is over", self._page.again, 401)
+            return self._let_in(request, viewer)
+        if self.by_cookie(request.scope) is None:
+            return words(f"You are not signed in to this {self._page.shows}", self._page.again, 401)
+        return Response(self._page.markup(), headers=HEADERS, media_type="text/html")
+
+    def _let_in(self, request: Request, viewer: Viewer) -> Response:
         """Give the browser its cookie, and the page by a way that sends the cookie along."""
         # A page that goes on by itself, and no redirect: after a link on another site a browser would follow that
         # without the cookie, which is SameSite=Strict (RFC 6265bis, section 5.2).
         root = str(request.scope.get("root_path", "")).rstrip("/")
-        go_on = f'If nothing happens, <a href="{self._page}">go on</a>.'
-        response = words(self._opening, go_on, 200, self._page)
+        go_on = f'If nothing happens, <a href="{self._page.path}">go on</a>.'
+        response = words(f"Opening the {self._page.shows}", go_on, 200, self._page.path)
         response.set_cookie(
             self._tickets.cookie_name,
             self._tickets.cookie(viewer),
             max_age=viewer.until - int(time.time()),
-            path=f"{root}/{self._page}",
+            path=f"{root}/{self._page.path}",
             secure=request.url.scheme == "https",
             httponly=True,
             samesite="strict",

@@ -7,7 +7,6 @@ files and its stream need the cookie.
 from __future__ import annotations
 
 import itertools
-from importlib.resources import files
 from typing import Any
 
 from fastapi import FastAPI
@@ -22,14 +21,22 @@ from deskhand.computerd.auth import values
 from deskhand.computerd.fields import boolean, fields_of
 from deskhand.computerd.live.audience import Audience
 from deskhand.computerd.live.control import SILENCE, Control
-from deskhand.computerd.live.entry import HEADERS, Entry, query, words
+from deskhand.computerd.live.entry import Entry, query
+from deskhand.computerd.live.page import WebPage
 from deskhand.computerd.live.stream import PATIENCE, Stream
 from deskhand.computerd.live.tickets import TICKET_SECONDS, Tickets, Viewer
 from deskhand.computerd.problems import Problem
 from deskhand.computerd.served import ServedDesktop
 
-_PATHS = frozenset({"/live", "/live/live.css", "/live/live.js", "/live/marks.js", "/live/session", "/live/stream"})
-_FILES = {"live.css": "text/css", "live.js": "text/javascript", "marks.js": "text/javascript"}
+_HERE = "deskhand.computerd.live"
+_PAGE = WebPage(
+    path="live",
+    shows="desktop",
+    package=_HERE,
+    files={"live.css": _HERE, "live.js": _HERE, "marks.js": "deskhand.trace"},
+    again="Open it with <code>deskhand view</code> on a machine that has computerd's token.",
+)
+_PATHS = frozenset({"/live", "/live/session", "/live/stream", *_PAGE.paths})
 
 
 class LiveView:
@@ -52,7 +59,7 @@ class LiveView:
         silence: float = SILENCE,
     ) -> None:
         self._tickets = Tickets(token)
-        self._entry = Entry(self._tickets, "live", "Opening the desktop")
+        self._entry = Entry(self._tickets, _PAGE)
         self._patience = patience
         self._may_control = control
         self._numbers = itertools.count(1)
@@ -75,7 +82,7 @@ class LiveView:
             Route("/live", self.get_page),
             Route("/live/session", self.get_session),
             WebSocketRoute("/live/stream", self.stream),
-            *(Route(f"/live/{name}", self.get_file) for name in _FILES),
+            *_PAGE.routes(),
         ]
 
     def admits(self, scope: Any) -> bool:
@@ -109,16 +116,7 @@ class LiveView:
         return json_response(answer, 201)
 
     async def get_page(self, request: Request) -> Response:
-        ticket = query(request.scope, "ticket")
-        if ticket is not None:
-            viewer = self._tickets.spend(ticket)
-            if viewer is None:
-                return words("This ticket was used, or is over", _AGAIN, 401)
-            return self._entry.let_in(request, viewer)
-        viewer = self._entry.by_cookie(request.scope)
-        if viewer is None:
-            return words("You are not signed in to this desktop", _AGAIN, 401)
-        return Response(_asset("index.html"), headers=HEADERS, media_type="text/html")
+        return self._entry.answer(request)
 
     async def get_session(self, request: Request) -> Response:
         viewer = self._entry.by_cookie(request.scope)
@@ -127,10 +125,6 @@ class LiveView:
                 "unauthorized", "this is the page's own: POST /live/tickets, and open the address you are given"
             )
         return json_response({"control": viewer.control, "until": viewer.until})
-
-    async def get_file(self, request: Request) -> Response:
-        name = request.url.path.rpartition("/")[2]
-        return Response(_asset(name), headers=HEADERS, media_type=_FILES[name])
 
     async def stream(self, socket: WebSocket) -> None:
         viewer = self._entry.by_cookie(socket.scope)
@@ -144,14 +138,6 @@ class LiveView:
             return
         viewer = Viewer(viewer.control and self._may_control, viewer.until)
         await Stream(self.audience, socket, viewer, next(self._numbers), self._patience).run()
-
-
-_AGAIN = "Open it with <code>deskhand view</code> on a machine that has computerd's token."
-
-
-def _asset(name: str) -> str:
-    package = "deskhand.trace" if name == "marks.js" else "deskhand.computerd.live"
-    return (files(package) / name).read_text("utf-8")
 
 
 _TICKET_BODY: dict[str, Any] = {

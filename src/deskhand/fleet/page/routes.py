@@ -10,7 +10,6 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Collection
-from importlib.resources import files
 from typing import Any
 
 from starlette.applications import Starlette
@@ -22,7 +21,8 @@ from starlette.types import ASGIApp
 
 from deskhand.computerd.auth import Guard
 from deskhand.computerd.bodies import WholeBodies
-from deskhand.computerd.live.entry import HEADERS, Entry, query, words
+from deskhand.computerd.live.entry import Entry
+from deskhand.computerd.live.page import HEADERS, WebPage
 from deskhand.computerd.live.tickets import TICKET_SECONDS, Tickets
 from deskhand.computerd.metrics import CONTENT_TYPE
 from deskhand.computerd.problems import Problem
@@ -34,14 +34,15 @@ from deskhand.fleet.page.news import News
 MOST_VIEWERS = 32
 #: Seconds without news after which a stream says that it is still there.
 _QUIET = 15.0
-_FILES = {
-    "live.css": ("deskhand.computerd.live", "text/css"),
-    "fleet.css": ("deskhand.fleet.page", "text/css"),
-    "fleet.js": ("deskhand.fleet.page", "text/javascript"),
-    "chart.js": ("deskhand.fleet.page", "text/javascript"),
-}
-_OPEN_TO_COOKIES = frozenset({"/fleet/session", "/fleet/state", "/fleet/changes", *(f"/fleet/{one}" for one in _FILES)})
-_AGAIN = "Ask for an address with <code>deskhand fleet status</code> where the fleet was started."
+_HERE, _LIVE = "deskhand.fleet.page", "deskhand.computerd.live"
+_PAGE = WebPage(
+    path="fleet",
+    shows="fleet",
+    package=_HERE,
+    files={"live.css": _LIVE, "fleet.css": _HERE, "chart.js": _HERE, "fleet.js": _HERE},
+    again="Ask for an address with <code>deskhand fleet status</code> where the fleet was started.",
+)
+_OPEN_TO_COOKIES = frozenset({"/fleet/session", "/fleet/state", "/fleet/changes", *_PAGE.paths})
 
 
 class Page:
@@ -50,7 +51,7 @@ class Page:
     def __init__(self, news: News, token: bytes) -> None:
         self._news = news
         self._tickets = Tickets(token)
-        self._entry = Entry(self._tickets, "fleet", "Opening the fleet")
+        self._entry = Entry(self._tickets, _PAGE)
         self._began = time.time()
         self._viewers = 0
 
@@ -65,7 +66,7 @@ class Page:
                 Route("/fleet/session", self.get_session),
                 Route("/fleet/state", self.get_state),
                 Route("/fleet/changes", self.get_changes),
-                *(Route(f"/fleet/{name}", self.get_file) for name in _FILES),
+                *_PAGE.routes(),
             ],
             exception_handlers={HTTPException: _http_error, Problem: _problem},  # type: ignore[dict-item]
         )
@@ -93,20 +94,7 @@ class Page:
         return _json({"ticket": ticket, "expires_in": TICKET_SECONDS, "url": f"/fleet?ticket={ticket}"}, 201)
 
     async def get_page(self, request: Request) -> Response:
-        ticket = query(request.scope, "ticket")
-        if ticket is not None:
-            viewer = self._tickets.spend(ticket)
-            if viewer is None:
-                return words("This ticket was used, or is over", _AGAIN, 401)
-            return self._entry.let_in(request, viewer)
-        if self._entry.by_cookie(request.scope) is None:
-            return words("You are not signed in to this fleet", _AGAIN, 401)
-        return Response(_asset("deskhand.fleet.page", "index.html"), headers=HEADERS, media_type="text/html")
-
-    async def get_file(self, request: Request) -> Response:
-        name = request.url.path.rpartition("/")[2]
-        package, kind = _FILES[name]
-        return Response(_asset(package, name), headers=HEADERS, media_type=kind)
+        return self._entry.answer(request)
 
     async def get_session(self, request: Request) -> Response:
         viewer = self._entry.by_cookie(request.scope)
@@ -161,7 +149,3 @@ def _json(value: Any, status: int = 200) -> Response:
 
 def _dumped(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), default=str)
-
-
-def _asset(package: str, name: str) -> str:
-    return (files(package) / name).read_text("utf-8")

@@ -19,7 +19,7 @@ from typing import Any
 
 import uvicorn
 
-from deskhand.computerd.connections import DeadlineProtocol
+from deskhand.computerd.connections import server_config
 from deskhand.computerd.logs import set_up
 from deskhand.computerd.secret import keep_memory_private
 from deskhand.fleet.page.news import News
@@ -44,18 +44,11 @@ async def _run() -> int:
         return 0
     given = json.loads(first)
     news, token = News(), bytes.fromhex(given["token"])
-    config = uvicorn.Config(
+    config = server_config(
         Page(news, token).app(token, given["hosts"]),
-        http=DeadlineProtocol,
         ws="none",
-        loop="asyncio",
         lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
         timeout_graceful_shutdown=1,
-        h11_max_incomplete_event_size=64 << 10,
         backlog=128,
     )
     server = _Server(config)

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import secrets
 import socket
 import sys
 import time
@@ -18,7 +17,7 @@ from typing import Any, Self
 
 from deskhand.desktop.address import tcp_socket
 from deskhand.errors import DeskhandError, SetupError
-from deskhand.hand.state import make_own_directory
+from deskhand.fleet.page.token import Token
 
 DEFAULT_LISTEN = "127.0.0.1:0"
 #: Seconds between two words to the server: at least, so that many changes at once are told once; and at most.
@@ -56,7 +55,7 @@ class StatusPage:
 
     Args:
         look: Tells how the fleet is, as ``Pool.detail`` does.
-        name: Names the file that holds the token, which is made once and kept.
+        name: Names the file that holds the token (see ``token``), which is made when there is none.
         settings: Where it is.
         change: Returns when something has changed. None: ``look`` is asked once a second.
         least: Seconds between two looks at least; may grow with the fleet.
@@ -77,7 +76,7 @@ class StatusPage:
         self._change = change
         self._least = least
         self._socket: socket.socket | None = None
-        self._token = ""
+        self._token: Token | None = None
         self._serving: asyncio.Task[None] | None = None
         self.token_file = ""
 
@@ -96,16 +95,23 @@ class StatusPage:
         why = missing()
         if why is not None:
             raise SetupError(why)
-        self.token_file, self._token = own_token(self._name)
         listen = self._settings.listen
         try:
             self._socket = tcp_socket(listen)
         except (OSError, ValueError, OverflowError) as error:
             said = getattr(error, "strerror", None) or error
             raise SetupError(f"{listen} can not be listened on ({said}): give --page HOST:PORT") from None
+        try:
+            self._token = Token(self._name)
+        except BaseException:
+            self._socket.close()
+            self._socket = None
+            raise
+        self.token_file = self._token.path
         self._serving = asyncio.get_running_loop().create_task(self._serve())
 
-    async def aclose(self) -> None:
+    async def aclose(self, *, for_good: bool = False) -> None:
+        """End it. The token's file stays, for the next page of that name, unless this was ``for_good``."""
         serving, self._serving = self._serving, None
         if serving is not None:
             serving.cancel()
@@ -114,6 +120,9 @@ class StatusPage:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+        token, self._token = self._token, None
+        if token is not None:
+            (token.remove if for_good else token.close)()
 
     @property
     def url(self) -> str:
@@ -132,13 +141,15 @@ class StatusPage:
         """
         import httpx2
 
-        headers = {"Authorization": f"Bearer {self._token}"}
+        url = self.url
+        assert self._token is not None
+        headers = {"Authorization": f"Bearer {self._token.text}"}
         try:
-            async with httpx2.AsyncClient(base_url=self.url, timeout=_TICKET, trust_env=False) as client:
+            async with httpx2.AsyncClient(base_url=url, timeout=_TICKET, trust_env=False) as client:
                 answer = await client.post("/fleet/tickets", headers=headers)
-                return self.url + str(answer.raise_for_status().json()["url"])
+                return url + str(answer.raise_for_status().json()["url"])
         except (httpx2.HTTPError, ValueError, KeyError) as error:
-            raise SetupError(f"the status page at {self.url} gives no ticket ({error}): see the fleet's log") from None
+            raise SetupError(f"the status page at {url} gives no ticket ({error}): see the fleet's log") from None
 
     async def facts(self) -> dict[str, Any]:
         """What a client of the fleet is told of the page: ``url``, ``open``, ``metrics``, ``token_file``."""
@@ -192,8 +203,9 @@ class StatusPage:
         from deskhand.computerd.auth import digest
 
         assert self._socket is not None
+        assert self._token is not None
         health: dict[str, Any] = {"ok": False, "size": 0, "free": 0, "leased": 0, "waiting": 0, "hosts": []}
-        first = {"descriptor": self._socket.fileno(), "token": digest(self._token).hex()}
+        first = {"descriptor": self._socket.fileno(), "token": digest(self._token.text).hex()}
         with contextlib.suppress(ConnectionError):
             await _say(pipe, {**first, "hosts": self._settings.hosts})
             while True:
@@ -229,21 +241,3 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     except TimeoutError:
         process.kill()
         await process.wait()
-
-
-def own_token(name: str) -> tuple[str, str]:
-    """The file with the token of the page of the fleet ``name``, for its owner alone, and the token; made once."""
-    path = os.path.join(make_own_directory("fleet"), f"{name}.token")
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        with open(path, encoding="ascii") as file:
-            token = file.read().strip()
-        if len(token) >= 16:
-            return path, token
-        os.unlink(path)  # whoever made it was killed before it was written
-        return own_token(name)
-    with open(descriptor, "w", encoding="ascii") as file:
-        token = secrets.token_urlsafe(32)
-        file.write(token + "\n")
-    return path, token

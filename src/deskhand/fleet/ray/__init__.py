@@ -3,7 +3,8 @@
 - ``host``     a host as an actor
 - ``manager``  the actor that leases are asked of
 - ``pool``     ``RayPool``
-- ``cluster``  names, connecting, and what Ray's errors mean here
+- ``cluster``  names, how calls are made, and what Ray's errors mean here
+- ``connecting``  connect to a cluster, or say why that can not be
 - ``up``       start a fleet on a cluster, and end it
 """
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import socket
-import threading
 from typing import Any
 
 import ray
@@ -20,8 +17,6 @@ from deskhand.turns import longest
 NAMESPACE = "deskhand"
 #: Seconds beyond what is asked for itself.
 PATIENCE = 60.0
-_CONNECTING = 5.0
-_ONE_AT_A_TIME = threading.Lock()
 
 
 def manager_name(fleet: str) -> str:
@@ -40,33 +35,6 @@ def machines(resource: str | None = None) -> list[str]:
         for node in ray.nodes()
         if node["Alive"] and (resource is None or node["Resources"].get(resource, 0.0) > 0)
     ]
-
-
-def connect(address: str) -> None:
-    """Connect this process to the cluster at ``address`` (``auto``: the one of this machine), if it is not yet.
-
-    Raises:
-        NoDisplay: There is none.
-    """
-    with _ONE_AT_A_TIME:  # many may ask at once, each in a thread of its own
-        _connect(address)
-
-
-def _connect(address: str) -> None:
-    if ray.is_initialized():
-        return
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        host, _, port = address.rpartition(":")
-        if host and port.isdecimal() and "/" not in host:
-            # Ray itself tries for longer than a minute.
-            socket.create_connection((host.strip("[]"), int(port)), _CONNECTING).close()
-        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
-    except (RuntimeError, ValueError, OverflowError, RayError, OSError) as error:
-        said = str(error).strip().splitlines() or [type(error).__name__]
-        raise NoDisplay(
-            f"no Ray cluster can be reached at {address} ({said[0][:200]}): start one with: ray start --head"
-        ) from None
 
 
 def actor(name: str) -> Any:

@@ -272,7 +272,7 @@ class ManagerActor:
     async def _end(self) -> int:
         self._ended = True
         if self._page is not None:
-            await self._page.aclose()
+            await self._page.aclose(for_good=True)
         if self._looking is not None:
             self._looking.cancel()
         hosts, self._hosts = self._hosts, {}

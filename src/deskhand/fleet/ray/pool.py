@@ -9,7 +9,8 @@ from typing import Any
 from deskhand.errors import DisplayLost, NoDisplay
 from deskhand.fleet.errors import LeaseLost, NoneFree
 from deskhand.fleet.pool import PATIENCE, Lease, checked_ttl, who
-from deskhand.fleet.ray.cluster import actor, ask, connect, manager_name
+from deskhand.fleet.ray.cluster import actor, ask, manager_name
+from deskhand.fleet.ray.connecting import connect
 from deskhand.fleet.ray.watching import whole
 from deskhand.fleet.ways import Answer, HostPool, Way
 

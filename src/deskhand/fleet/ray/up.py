@@ -15,7 +15,8 @@ from ray.exceptions import RayError
 from deskhand.errors import DeskhandError, DisplayLost, SetupError
 from deskhand.fleet.options import Options
 from deskhand.fleet.page.status import PageSettings
-from deskhand.fleet.ray.cluster import NAMESPACE, actor, ask, connect, machines, manager_name
+from deskhand.fleet.ray.cluster import NAMESPACE, actor, ask, machines, manager_name
+from deskhand.fleet.ray.connecting import connect
 from deskhand.fleet.ray.manager import ManagerActor
 from deskhand.fleet.ray.pool import RayPool
 
