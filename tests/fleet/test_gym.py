@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -224,12 +225,14 @@ class Taken(LocalPool):
         return self
 
 
-def test_none_free(openbox_display: XServer) -> None:
+def test_none_free(openbox_display: XServer, caplog: pytest.LogCaptureFixture) -> None:
     def pool() -> LocalPool:
         return Taken(Options(size=1, spares=0), maker=Given(openbox_display))
 
     with DesktopEnv(pool, wait=0.05) as env, pytest.raises(NoneFree):
         env.reset()
+    gc.collect()
+    assert not caplog.records  # nothing of a task whose error nobody took
 
 
 def test_interrupted_it_stops_what_it_does(env: DesktopEnv) -> None:

@@ -22,7 +22,7 @@ class LoopThread:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What ``work`` comes to. Interrupted (Ctrl+C), it is cancelled, and has ended before this raises."""
         told: concurrent.futures.Future[T] = concurrent.futures.Future()
-        begun: concurrent.futures.Future[asyncio.Task[T]] = concurrent.futures.Future()
+        begun: concurrent.futures.Future[asyncio.Task[None]] = concurrent.futures.Future()
         self._loop.call_soon_threadsafe(lambda: begun.set_result(self._loop.create_task(_told(work, told))))
         try:
             return told.result()
@@ -37,11 +37,13 @@ class LoopThread:
         self._loop.close()
 
 
-async def _told(work: Coroutine[Any, Any, T], told: concurrent.futures.Future[T]) -> T:
+async def _told(work: Coroutine[Any, Any, T], told: concurrent.futures.Future[T]) -> None:
     try:
         value = await work
+    except Exception as error:  # raised where it was asked for; a task that fails as well would be reported here
+        told.set_exception(error)
     except BaseException as error:
         told.set_exception(error)
         raise
-    told.set_result(value)
-    return value
+    else:
+        told.set_result(value)
