@@ -31,14 +31,16 @@ def test_every_kind_that_is_prepared_has_a_way_into_harbor() -> None:
 
 
 def test_the_table_has_the_ratio_at_the_same_delay() -> None:
-    from bench.harbor import FIXED, table
+    from bench.harbor import FIXED, TRACED, table
 
-    def row(way: str, added: int, minute: float) -> dict[str, Any]:
+    def row(way: str, added: int, minute: float, kinds: str = "") -> dict[str, Any]:
         counted = {"execs_a_step": 1.0, "median_s": 1.0, "right": 3, "of": 4, "wrong": ["load"]}
-        return {"way": way, "added_ms": added, "actions_a_minute": minute, **counted}
+        return {"way": way, "kinds": kinds, "added_ms": added, "actions_a_minute": minute, **counted}
 
-    lines = table([row("hand", 0, 100.0), row(FIXED, 0, 20.0), row("hand", 300, 80.0), row(FIXED, 300, 10.0)])
-    assert [line.split()[-5] for line in lines.splitlines() if line.startswith("hand")] == ["5.0", "8.0"]
+    some = [row("hand", 0, 90.0, TRACED), row(FIXED, 0, 30.0, TRACED)]
+    lines = table([row("hand", 0, 100.0), row(FIXED, 0, 20.0), *some, row("hand", 300, 80.0), row(FIXED, 300, 10.0)])
+    ratios = [(line.split()[1], line.split()[-5]) for line in lines.splitlines() if line.startswith("hand")]
+    assert ratios == [("all", "5.0"), ("all", "8.0"), (TRACED, "3.0")]
     assert "3 of 4  load" in lines
 
 

@@ -153,11 +153,11 @@ class DesktopConformance(LeaseConformance):
         assert window.all("press", "key", "motion") == []
 
     def test_batches_at_once_take_turns(self, server: XServer, window: Received, make_backend: Any) -> None:
-        async def work(backend: Backend) -> None:
+        async def work(backend: Backend) -> list[Outcome]:
             clicks = [quick({"action": "click", "x": n, "y": n, "count": 2}) for n in range(1, 4)]
-            await asyncio.gather(*(backend.act(click) for click in clicks))
+            return await asyncio.gather(*(backend.act(click) for click in clicks))
 
-        self.on(make_backend, server, work)
+        assert [outcome.answer for outcome in self.on(make_backend, server, work) if not outcome.ok] == []
         assert [event["at"] for event in window.all("press")] == [[n, n] for n in range(1, 4) for _ in range(2)]
 
     # -- what is seen -----------------------------------------------------------------------------------------------
