@@ -14,12 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.probes import probe_window
 from tests.toolkits import ToolkitWindow, toolkit_window
 
 import deskhand
 from deskhand.hand.errors import ActionFailed
+from deskhand.hand.hand import Hand
 from deskhand.hand.keyboard_turn import KeyboardTurn
-from deskhand.hand.x11 import Connection
+from deskhand.hand.x11 import Connection, core
 from deskhand.testing import XServer
 
 SOURCES = str(Path(deskhand.__file__).parents[1])
@@ -93,6 +95,37 @@ def test_a_turn_may_stand_inside_another(display: XServer) -> None:
                 pass
         with other.taken(0):
             pass
+
+
+def test_who_has_the_focus_is_looked_at_when_it_is_our_turn(openbox_display: XServer) -> None:
+    server = openbox_display
+    answers = []
+    with (
+        holder(server) as process,
+        probe_window(server, "meant", "200x200+0+50") as meant,
+        Hand(server.display) as hand,
+        Connection.open(server.display) as conn,
+    ):
+        (window,) = [found["id"] for found in hand.windows() if found["title"] == "meant"]
+        batch = {"actions": [{"action": "type", "text": "abc"}], "expect": {"window": window}}
+        waiting = threading.Thread(target=lambda: answers.append(hand.act(batch)[0]))
+        line = json.loads(core.get_property(conn, conn.root, conn.atom("_DESKHAND_KEYBOARD")).value)
+        waiting.start()
+        try:
+            # It waits once it has asked for the end of the other's window.
+            while not core.get_window_attributes(conn, line["owner"]).all_event_masks & core.STRUCTURE_NOTIFY:
+                assert waiting.is_alive()
+            with probe_window(server, "another", "200x200+400+50") as another:
+                assert process.stdin is not None
+                process.stdin.close()
+                waiting.join(60)
+                assert another.all("key") == meant.all("key") == []
+        finally:
+            process.kill()
+            waiting.join(60)
+    (result,) = answers[0]["results"]
+    assert "does not have the keyboard focus" in result["error"]
+    assert answers[0]["sent"] == "none"
 
 
 def test_one_that_does_not_end_is_named(display: XServer) -> None:

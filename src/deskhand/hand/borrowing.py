@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from .errors import ActionFailed, RequestFailed
+from .errors import ActionFailed, RequestFailed, nothing_sent
 from .keymap import Keymap, Position, means_something
 from .owned_property import Line, OwnedProperty
 from .x11 import Connection, core, xkb
@@ -138,12 +138,10 @@ class KeyboardLoan:
         _set_symbols(self._conn, change)
 
     def _no_room(self, wanted: int) -> ActionFailed:
-        error = ActionFailed(
+        return nothing_sent(
             f"the keyboard map has {len(self._spare_keycodes())} spare keycodes, too few for the {wanted} characters it"
             " lacks: paste the text instead"
         )
-        error.sent = "none"
-        return error
 
     def give_back(self) -> None:
         """Put everything back. What somebody else changed meanwhile stays as it is."""

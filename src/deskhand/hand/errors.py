@@ -88,6 +88,13 @@ class ActionFailed(ActionError):
     sent = "part"
 
 
+def nothing_sent(message: str) -> ActionFailed:
+    """The error of an action that was given up before any of it was sent."""
+    error = ActionFailed(message)
+    error.sent = "none"
+    return error
+
+
 class BackendError(DeskhandError):
     """The desktop did not answer as it must; ``sent`` says how much may have happened."""
 

@@ -6,9 +6,9 @@ Protocol, GetInputFocus; ICCCM, 4.1.7 Input Focus; EWMH, _NET_SUPPORTING_WM_CHEC
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from .errors import ActionFailed, RequestFailed
+from .errors import ActionFailed, RequestFailed, nothing_sent
 from .x11 import Connection, core
 
 _HOW = "click into a window or use 'focus' first"
@@ -107,19 +107,34 @@ def title_of(conn: Connection, window: int) -> str:
 def manager_window(conn: Connection) -> int:
     """The window of a running EWMH window manager (its back-pointer checked); 0 when none runs."""
     check = conn.atom("_NET_SUPPORTING_WM_CHECK")
+    named = _first(core.get_property(conn, conn.root, check))
+    return _checked_manager(conn, named, core.ask_property(conn, named, check) if named else 0)
+
+
+def _checked_manager(conn: Connection, named: int, asked: int) -> int:
+    """``named``, the window that the root names, when it names itself: ``asked`` is the request that asks it."""
+    if not named:
+        return 0
     try:
-        for_root = core.get_property(conn, conn.root, check).cardinals()
-        if for_root and core.get_property(conn, for_root[0], check).cardinals() == for_root[:1]:
-            return for_root[0]
+        return named if _first(core.parse_property(conn.reply(asked))) == named else 0
     except RequestFailed:
-        pass  # the property is left from a window manager that is gone
-    return 0
+        return 0  # the property is left from a window manager that is gone
+
+
+def _first(found: core.Property) -> int:
+    return next(iter(found.cardinals()), 0)
 
 
 def _target(conn: Connection) -> FocusTarget:
-    manager = manager_window(conn)
-    focus = core.get_input_focus(conn)
-    menu = _open_menu(conn, manager)
+    # Asked for together where it can be: this stands before every key, and a round trip takes longer than an answer.
+    check = conn.atom("_NET_SUPPORTING_WM_CHECK")
+    asked = [core.ask_property(conn, conn.root, check), core.ask_input_focus(conn), core.ask_tree(conn, conn.root)]
+    answers = conn.replies(asked)
+    named, focus, tree = _first(core.parse_property(answers[0])), core.parse_focus(answers[1]), answers[2]
+    manager_asked = core.ask_property(conn, named, check) if named else 0
+    looks = _ask_looks(conn, core.parse_tree(tree)[2])
+    manager = _checked_manager(conn, named, manager_asked)
+    menu = _open_menu(conn, manager, looks)
     by_pointer = False
     if focus == core.FOCUS_POINTER_ROOT and not manager:
         focus = _under_pointer(conn)
@@ -158,48 +173,71 @@ def _under_pointer(conn: Connection) -> int:
     return found
 
 
-def _open_menu(conn: Connection, manager: int) -> int:
+class _Look(NamedTuple):
+    """A child of the root, and the requests that ask for its attributes and its type."""
+
+    window: int
+    asked: Tuple[int, int]
+
+
+def _ask_looks(conn: Connection, children: List[int]) -> List[_Look]:
+    """Topmost first."""
+    kind = conn.atom("_NET_WM_WINDOW_TYPE")
+    return [
+        _Look(window, (core.ask_window_attributes(conn, window), core.ask_property(conn, window, kind)))
+        for window in reversed(children)
+    ]
+
+
+def _open_menu(conn: Connection, manager: int, looks: List[_Look]) -> int:
     """The topmost menu that is open, told by its type (EWMH, _NET_WM_WINDOW_TYPE); 0 when there is none.
 
     A menu of the window manager itself may carry no type: a window of its with no other client's window in it.
     """
-    children = core.query_tree(conn, conn.root)[2]
-    kind = conn.atom("_NET_WM_WINDOW_TYPE")
     menus = set(conn.atoms([f"_NET_WM_WINDOW_TYPE_{name}" for name in _MENU_TYPES]))
-    asked = [(w, core.ask_window_attributes(conn, w), core.ask_property(conn, w, kind)) for w in reversed(children)]
-    found = 0
-    for window, attributes_asked, type_asked in asked:
+    typed, untyped = 0, []
+    for window, asked in looks:
         try:
-            attributes = core.parse_attributes(conn.reply(attributes_asked))
-            types = core.take_property(conn, window, kind, type_asked).cardinals()
+            answers = conn.replies(asked)
         except RequestFailed:
             continue  # it closed meanwhile
-        if found or attributes.map_state != core.MAP_STATE_VIEWABLE:
+        attributes, types = core.parse_attributes(answers[0]), core.parse_property(answers[1]).cardinals()
+        if typed or attributes.map_state != core.MAP_STATE_VIEWABLE:
             continue
         of_manager = bool(manager) and client_of(conn, window) == client_of(conn, manager)
         if attributes.window_class == core.INPUT_ONLY:
             continue  # a menu is drawn; mutter keeps a window over the whole screen that is not, below all others
         # The manager's own windows need no override-redirect; a torn-off menu has none and grabs nothing.
         if menus.intersection(types):
-            found = window if of_manager or attributes.override_redirect else 0
-        elif of_manager and not types and _is_managers_menu(conn, window):
-            found = window
-    return found
+            typed = window if of_manager or attributes.override_redirect else 0
+        elif of_manager and not types:
+            untyped.append(window)
+    # All of ``untyped`` are above ``typed``.
+    return _first_managers_menu(conn, untyped) or typed
 
 
-def _is_managers_menu(conn: Connection, window: int) -> bool:
-    ours = client_of(conn, window)
-    try:
-        box = core.get_geometry(conn, window)
-        named = core.get_property(conn, window, core.ATOM_WM_CLASS).type
-        strangers = [child for child in core.query_tree(conn, window)[2] if client_of(conn, child) != ours]
-    except RequestFailed:
-        return False
-    # Frames hold another client's window; a manager's hidden windows are 1x1, its switchers carry a class.
-    return box.width >= 16 and box.height >= 16 and not named and not strangers
+def _first_managers_menu(conn: Connection, windows: List[int]) -> int:
+    """The first of the manager's windows that is a menu: large enough, with no class, and nobody else in it. 0: none.
+
+    Frames hold another client's window; a manager's hidden windows are 1x1, its switchers carry a class.
+    """
+    looks = [
+        (w, (core.ask_geometry(conn, w), core.ask_property(conn, w, core.ATOM_WM_CLASS), core.ask_tree(conn, w)))
+        for w in windows
+    ]
+    menus = []
+    for window, asked in looks:
+        try:
+            answers = conn.replies(asked)
+        except RequestFailed:
+            continue  # it closed meanwhile
+        box, named = core.parse_geometry(answers[0]), core.parse_property(answers[1]).type
+        _root, _parent, children = core.parse_tree(answers[2])
+        strangers = [child for child in children if client_of(conn, child) != client_of(conn, window)]
+        if box.width >= 16 and box.height >= 16 and not named and not strangers:
+            menus.append(window)
+    return menus[0] if menus else 0
 
 
 def _refused(why: str, how: str = _HOW) -> ActionFailed:
-    error = ActionFailed(f"{why}, so no application would get the keys: {how}")
-    error.sent = "none"
-    return error
+    return nothing_sent(f"{why}, so no application would get the keys: {how}")

@@ -161,7 +161,11 @@ def _release(conn: Connection, codes: List[Tuple[str, int]]) -> List[Tuple[str, 
     """
     if not codes:
         return []
-    state = core.input_state(conn)
+    asked = core.ask_input_state(conn)
+    for kind, code in codes:
+        xtest.fake_input(conn, xtest.KEY_RELEASE if kind == KEY else xtest.BUTTON_RELEASE, code)
+    conn.sync()  # one round trip for all of it: the state was asked for first, so it is that of before
+    state = core.take_input_state(conn, asked)
     released = []
     for kind, code in codes:
         if kind == KEY:
@@ -171,10 +175,8 @@ def _release(conn: Connection, codes: List[Tuple[str, int]]) -> List[Tuple[str, 
             logical = state.pointer_mapping[code - 1] if mapped else code
             # The core state tells of five buttons; the others are told on the word of the ledger.
             down = not 1 <= logical <= 5 or bool(state.mask >> (7 + logical) & 1)
-        xtest.fake_input(conn, xtest.KEY_RELEASE if kind == KEY else xtest.BUTTON_RELEASE, code)
         if down:
             released.append((kind, code))
-    conn.sync()
     return released
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, List
 
 from . import key_names
-from .errors import ActionFailed
+from .errors import nothing_sent
 from .held import KEY, Ledger
 from .keymap import Keymap
 from .x11 import Connection, core, xkb, xtest
@@ -45,9 +45,7 @@ class LiftedKeys:
         if still or xkb.get_state(self._conn).base_modifiers:
             self._press_again()
             names = ", ".join(self._name(code) for code in still) or "a modifier key"
-            error = ActionFailed(f"{names} is held down on the keyboard and can not be lifted: let it go and try again")
-            error.sent = "none"
-            raise error
+            raise nothing_sent(f"{names} is held down on the keyboard and can not be lifted: let it go and try again")
         self.strangers = [self._name(code) for code in others]
         return self
 

@@ -12,17 +12,19 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import key_names
 from .borrowing import KeyboardLoan
-from .errors import ActionFailed
+from .errors import nothing_sent
 from .focus import FocusTarget, keyboard_target
 from .held import KEY, Ledger
 from .keyboard_turn import PATIENCE, KeyboardTurn
-from .keymap import LOCK, Keymap, Position, check_no_key_is_dropped
+from .keymap import LOCK, Keymap, Position, read_to_press
 from .ping import Pings
 from .text import RETURN_PAUSE, TextTyping, before_return, settle_input
 from .x11 import Connection, core, xkb, xtest
 
 #: Milliseconds a key is down, at least, in the server's time: applications that sample the keyboard miss shorter ones.
 HOLD_MS = 8
+#: Tells who would get the keys now; raises when none may be sent.
+Look = Callable[[], FocusTarget]
 _SUBMIT = ("Return", "KP_Enter")
 _LOCKS = ("Caps_Lock", "Num_Lock", "Scroll_Lock", "Shift_Lock", "ISO_Lock", "ISO_Level3_Lock", "ISO_Level5_Lock")
 
@@ -93,8 +95,10 @@ class Keyboard:
         self._down_at: Dict[str, int] = {}
         self._typed_at = float("-inf")
 
-    def key(self, chord: Chord, repeat: int = 1, hold_ms: int = HOLD_MS) -> Dict[str, Any]:
+    def key(self, chord: Chord, repeat: int = 1, hold_ms: int = HOLD_MS, look: Optional[Look] = None) -> Dict[str, Any]:
         """Press and release the chord ``repeat`` times, held for ``hold_ms`` milliseconds of server time.
+
+        ``look`` tells who gets the keys, and may refuse; it is called when it is our turn (``keyboard_target``).
 
         The answer: ``window`` and ``title`` of who got it, ``grabbed`` when an open menu did, and ``held_by_others``
         when modifiers that we did not press were down meanwhile; ``confirmed`` for a key that the keyboard lacks and
@@ -108,12 +112,18 @@ class Keyboard:
         submits = any(key.name in _SUBMIT for key in chord.keys)
         if submits and time.monotonic() < self._typed_at + RETURN_PAUSE:
             before_return(self._conn, self._pings, keyboard_target(self._conn))
-        return self._with_chord(chord, lambda plan: self._tap(plan, repeat, hold_ms))
+        return self._with_chord(chord, look, lambda plan: self._tap(plan, repeat, hold_ms))
 
-    def hold(self, chord: Chord, seconds: float, alive: Callable[[], bool] = lambda: True) -> Dict[str, Any]:
+    def hold(
+        self,
+        chord: Chord,
+        seconds: float,
+        alive: Callable[[], bool] = lambda: True,
+        look: Optional[Look] = None,
+    ) -> Dict[str, Any]:
         """Hold the chord for ``seconds``. ``repeats`` in the answer: the server repeats a key that is held.
 
-        It is let go early when ``alive`` says that nobody wants it any more.
+        It is let go early when ``alive`` says that nobody wants it any more. ``look`` as for ``key``.
 
         Raises:
             ActionFailed: as for ``key``.
@@ -130,7 +140,7 @@ class Keyboard:
             self._send_releases(plan, HOLD_MS if seconds * 1000 < HOLD_MS else 0)
             self._conn.sync()
 
-        facts = self._with_chord(chord, during)
+        facts = self._with_chord(chord, look, during)
         facts["repeats"] = any(not key.is_modifier for key in chord.keys) and core.auto_repeats(self._conn)
         return facts
 
@@ -148,7 +158,7 @@ class Keyboard:
     def _down(self, chord: Chord) -> Dict[str, Any]:
         plan = self._plan(chord)
         if plan.borrowed:
-            raise _nothing_sent(
+            raise nothing_sent(
                 f"the keyboard of display {self._conn.name} has no key for '{chord.text}', so it can not stay down:"
                 " use 'key' or 'type'"
             )
@@ -184,32 +194,41 @@ class Keyboard:
         return {"released": released}
 
     def type_text(
-        self, text: str, deadline: Optional[float] = None, method: str = "keys", secret: bool = False
+        self,
+        text: str,
+        deadline: Optional[float] = None,
+        method: str = "keys",
+        secret: bool = False,
+        look: Optional[Look] = None,
     ) -> Dict[str, Any]:
         """Type text exactly, by keys (``TextTyping.type``) or through the clipboard (``paste.paste``).
 
-        ``deadline`` is a moment of ``time.monotonic()``. No error holds any of the text, ``secret`` or not.
+        ``deadline`` is a moment of ``time.monotonic()``, ``look`` as for ``key``. No error holds any of the
+        text, ``secret`` or not.
         """
         patience = PATIENCE if deadline is None else max(0.0, deadline - time.monotonic())
         with self._turn.taken(min(PATIENCE, patience)):
+            target = self._look(look)
             if method == "paste":
                 from . import paste  # it is seldom asked for, and start-up counts
 
-                return paste.paste(self, self._conn, self._pings, text, deadline)
+                return paste.paste(self, self._conn, self._pings, text, target, deadline)
             try:
-                return TextTyping(self._conn, self._pings, self._ledger).type(text, deadline)
+                return TextTyping(self._conn, self._pings, self._ledger).type(text, target, deadline)
             finally:
                 self._typed_at = time.monotonic()
 
     # -- what to press ------------------------------------------------------------------------------------------------
 
-    def _with_chord(self, chord: Chord, send: Callable[[_Plan], None]) -> Dict[str, Any]:
+    def _with_chord(self, chord: Chord, look: Optional[Look], send: Callable[[_Plan], None]) -> Dict[str, Any]:
         """Plan the chord, bring the keyboard into the state it needs, let ``send`` send it, and put all back."""
         with self._turn.taken():
-            return self._planned(chord, send)
+            return self._planned(chord, self._look(look), send)
 
-    def _planned(self, chord: Chord, send: Callable[[_Plan], None]) -> Dict[str, Any]:
-        target = keyboard_target(self._conn)
+    def _look(self, look: Optional[Look]) -> FocusTarget:
+        return look() if look is not None else keyboard_target(self._conn)
+
+    def _planned(self, chord: Chord, target: FocusTarget, send: Callable[[_Plan], None]) -> Dict[str, Any]:
         plan = self._plan(chord)
         facts = target.facts()
         with KeyboardLoan(self._conn, plan.keymap) as loan:
@@ -234,14 +253,13 @@ class Keyboard:
         return [key_names.name_of(plan.keymap.keysym_at(code, 0, 0)) for code in codes]
 
     def _plan(self, chord: Chord) -> _Plan:
-        keymap, state = Keymap.read(self._conn), xkb.get_state(self._conn)
-        check_no_key_is_dropped(self._conn)
+        keymap, state = read_to_press(self._conn)
         held = {code for kind, code in self._ledger.held if kind == KEY}
         places: List[Tuple[Key, Optional[Position]]] = [(key, _find(keymap, key, state.group)) for key in chord.keys]
         modifiers = state.base_modifiers
         for key, place in places:
             if place is None and key.is_modifier:
-                raise _nothing_sent(
+                raise nothing_sent(
                     f"the keyboard of display {self._conn.name} has no {key.name} key: use another chord"
                 )
             if place is not None and key.is_modifier:
@@ -337,9 +355,3 @@ def _cases(keysym: int) -> Tuple[int, int]:
     if letter is None or letter.isupper() or len(letter.upper()) != 1:
         return keysym, keysym
     return keysym, key_names.keysym_of(letter.upper())
-
-
-def _nothing_sent(message: str) -> ActionFailed:
-    error = ActionFailed(message)
-    error.sent = "none"
-    return error

@@ -12,7 +12,7 @@ import os
 import time
 from typing import Iterator, List
 
-from .errors import ActionFailed
+from .errors import ActionFailed, nothing_sent
 from .owned_property import Line, OwnedProperty
 from .x11 import Connection, core
 from .x11.events import Event
@@ -67,9 +67,7 @@ class KeyboardTurn:
 
 def _refused(line: Line, patience: float) -> ActionFailed:
     who = line.get("pid")
-    error = ActionFailed(
+    return nothing_sent(
         f"another process of deskhand{f' (pid {who})' if isinstance(who, int) else ''} has been using the keyboard of"
         f" this display for {patience:g} s: try again when it has ended"
     )
-    error.sent = "none"
-    return error

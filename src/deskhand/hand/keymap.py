@@ -10,7 +10,7 @@ import functools
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from . import key_names
-from .errors import ActionFailed
+from .errors import nothing_sent
 from .x11 import Connection, xkb
 from .x11.xkb import KeySymbols
 
@@ -186,17 +186,20 @@ def means_something(symbols: KeySymbols) -> bool:
     return any(any(row) for row in symbols.groups)
 
 
-def check_no_key_is_dropped(conn: Connection) -> None:
-    """Slow Keys drops every short press, and Bounce Keys the second of a double letter, without a word.
+def read_to_press(conn: Connection) -> Tuple[Keymap, xkb.State]:
+    """The map and the state, for keys that are about to be pressed; one round trip.
 
     Raises:
-        ActionFailed: one of them is on; nothing was sent.
+        ActionFailed: the server would drop keys without a word: Slow Keys every short press, Bounce Keys the second of
+            a double letter. Nothing was sent.
+        Unsupported: the server has no XKEYBOARD extension.
     """
-    controls = xkb.enabled_controls(conn)
+    found = xkb.get_now(conn)
+    _check_no_key_is_dropped(found.controls)
+    return _keymap_of(found.map_reply), found.state
+
+
+def _check_no_key_is_dropped(controls: int) -> None:
     for bit, name in ((xkb.SLOW_KEYS, "Slow Keys"), (xkb.BOUNCE_KEYS, "Bounce Keys")):
         if controls & bit:
-            error = ActionFailed(
-                f"{name} is on, so the X server would drop keys: turn it off in accessibility settings"
-            )
-            error.sent = "none"
-            raise error
+            raise nothing_sent(f"{name} is on, so the X server would drop keys: turn it off in accessibility settings")

@@ -17,7 +17,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from . import exec_line, launch_environment
 from .applications import Entry
-from .errors import ActionFailed, Unsupported
+from .errors import ActionFailed, Unsupported, nothing_sent
 from .launched_process import Account
 from .x11 import Connection
 
@@ -152,7 +152,7 @@ def _by_exec_line(
     try:
         argv = exec_line.entry_arguments(entry)
     except exec_line.ExecLineError as error:
-        raise _not_started(f"{entry.name} can not be launched: {error}") from None
+        raise nothing_sent(f"{entry.name} can not be launched: {error}") from None
     name = "Exec line"
     _check_program(entry, env)
     if entry.terminal:
@@ -171,15 +171,9 @@ def _check_program(entry: Entry, env: Mapping[str, str]) -> None:
         return  # the opener may read it otherwise
     relative = "/" in program and not os.path.isabs(program)  # to Path, which is the application's affair
     if not relative and find_program(program, env) is None:
-        raise _not_started(
+        raise nothing_sent(
             f"{entry.name} can not be launched: its program {program!r} is not there or not executable; install it"
         )
-
-
-def _not_started(message: str) -> ActionFailed:
-    error = ActionFailed(message)
-    error.sent = "none"
-    return error
 
 
 def _terminal(entry: Entry, env: Mapping[str, str], window_manager: Optional[str]) -> Tuple[str, List[str]]:

@@ -30,14 +30,19 @@ class OwnedProperty:
         self._property, self._mark = conn.atoms([name, "_DESKHAND_OWNER"])
         self._window = 0
         self._nonce = f"{os.getpid()}.{time.monotonic_ns()}"
+        #: All lines, inside ``exclusive`` once they have been read: nobody else can change them there.
+        self._known: Optional[List[Line]] = None
+        self._inside = False
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
         """No other client can do anything inside; the server ends the grab with the connection at the latest."""
         core.grab_server(self._conn)
+        self._inside = True
         try:
             yield
         finally:
+            self._inside, self._known = False, None
             with contextlib.suppress(DeskhandError):
                 core.ungrab_server(self._conn)
                 self._conn.flush()
@@ -79,7 +84,9 @@ class OwnedProperty:
             self._window = 0
 
     def read(self) -> List[Line]:
-        """All lines, those of the dead too. Inside ``exclusive``."""
+        """All lines, those of the dead too. Inside ``exclusive``, or only to see whether there is anything to do."""
+        if self._known is not None:
+            return list(self._known)
         value = core.get_property(self._conn, self._conn.root, self._property).value
         lines: List[Line] = []
         for text in value.decode("utf-8", "replace").splitlines():
@@ -89,10 +96,13 @@ class OwnedProperty:
                 continue
             if isinstance(line, dict) and self._is_line(line):
                 lines.append(line)
+        if self._inside:
+            self._known = list(lines)
         return lines
 
     def store(self, lines: List[Line]) -> None:
         """Put these in the place of all lines. Inside ``exclusive``."""
+        self._known = list(lines)
         if not lines:
             core.delete_property(self._conn, self._conn.root, self._property)
             return

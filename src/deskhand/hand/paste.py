@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 from . import clipboard
 from .clipboard_owner import SelectionOwner
 from .errors import ActionFailed, DeskhandError, RequestFailed
-from .focus import client_of, keyboard_target
+from .focus import FocusTarget, client_of
 from .ping import Pings
 from .text import settle_input
 from .x11 import Connection, core
@@ -33,6 +33,7 @@ def paste(
     conn: Connection,
     pings: Pings,
     text: str,
+    target: FocusTarget,
     deadline: Optional[float] = None,
 ) -> Dict[str, Any]:
     """Put ``text`` on the clipboard, press the paste keys, and wait until the window has fetched it.
@@ -43,10 +44,9 @@ def paste(
     something other than text.
 
     Raises:
-        ActionFailed: no window has the focus (nothing was sent), or the window did not ask for the clipboard.
+        ActionFailed: the window did not ask for the clipboard.
     """
     limit = time.monotonic() + FETCH_SECONDS if deadline is None else deadline
-    target = keyboard_target(conn)
     client = client_of(conn, target.window)
     chord, selections = _paste_keys(conn, target.top_level)
     old, had_something = _old_clipboard(conn)

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from .display import Display
 from .envelope import Expect
-from .errors import ActionFailed, RequestFailed, Unsupported
+from .errors import ActionFailed, RequestFailed, Unsupported, nothing_sent
 from .preflight import Step
 from .settle import Input
 from .x11 import core
+
+if TYPE_CHECKING:
+    from .focus import FocusTarget
 
 Facts = Dict[str, Any]
 #: These change nothing on the screen, so nothing is waited for after them.
@@ -156,47 +159,44 @@ class Performer:
     # -- keyboard ---------------------------------------------------------------------------------------------------
 
     def type(self, step: Step) -> Facts:
-        target, action = self._keyboard_target(), step.action
+        action, look = step.action, self._keyboard_target
         with self._sending():
-            return {
-                **target,
-                **self._display.keyboard.type_text(action.text, method=action.method, secret=action.secret),
-            }
+            return self._display.keyboard.type_text(action.text, method=action.method, secret=action.secret, look=look)
 
     def key(self, step: Step) -> Facts:
-        target = self._keyboard_target()
         with self._sending():
-            return {**target, **self._display.keyboard.key(step.chord, repeat=step.action.repeat)}
+            return self._display.keyboard.key(step.chord, repeat=step.action.repeat, look=self._keyboard_target)
 
     def hold_key(self, step: Step) -> Facts:
-        target = self._keyboard_target()
+        seconds, look = float(step.action.seconds), self._keyboard_target
         with self._sending():
-            facts = self._display.keyboard.hold(step.chord, float(step.action.seconds), self._alive)
+            facts = self._display.keyboard.hold(step.chord, seconds, self._alive, look=look)
         if not self._alive():
             raise ActionFailed("the client has gone away: the keys were let go early")
-        return {**target, **facts}
+        return facts
 
     def key_down(self, step: Step) -> Facts:
-        target = self._keyboard_target()
         with self._sending():
-            return {**target, **self._display.keyboard.down(step.chord)}
+            target = self._keyboard_target()
+            return {**target.facts(), **self._display.keyboard.down(step.chord)}
 
     def key_up(self, step: Step) -> Facts:
         self.sent = True
         return self._display.keyboard.up(step.chord)
 
-    def _keyboard_target(self) -> Facts:
-        """The window that will get the keys, named; or the reason why none may be sent."""
-        if self._keys_refused is not None:
-            raise ActionFailed(self._keys_refused)
+    def _keyboard_target(self) -> FocusTarget:
+        """The window that will get the keys; or the reason why none may be sent."""
         from . import focus, windows
+
+        if self._keys_refused is not None:
+            raise nothing_sent(self._keys_refused)
 
         target = focus.keyboard_target(self._conn)
         self._touched.append(target.window)
         wanted = self._expect.window
         if wanted is not None and wanted not in (target.top_level, windows.active_window(self._conn)):
-            raise ActionFailed(f"the window {wanted} does not have the keyboard focus: focus it before typing")
-        return target.facts()
+            raise nothing_sent(f"the window {wanted} does not have the keyboard focus: focus it before typing")
+        return target
 
     @contextlib.contextmanager
     def _modifiers(self, chords: List[Any]) -> Iterator[None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import List, Sequence, Tuple
 
-from .errors import ActionFailed
+from .errors import ActionFailed, nothing_sent
 from .held import BUTTON, Ledger
 from .x11 import Connection, core, xtest
 
@@ -104,9 +104,7 @@ class Pointer:
         mapping = core.get_pointer_mapping(self._conn)
         if logical in mapping:
             return mapping.index(logical) + 1
-        error = ActionFailed(f"no button of this display's pointer acts as button {logical}: see 'xmodmap -pp'")
-        error.sent = "none"
-        raise error
+        raise nothing_sent(f"no button of this display's pointer acts as button {logical}: see 'xmodmap -pp'")
 
 
 def _steps(path: Sequence[Point]) -> List[Point]:

@@ -15,10 +15,10 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from . import client_processes, key_names
 from .borrowing import KeyboardLoan
 from .errors import ActionFailed, RequestFailed
-from .focus import FocusTarget, client_of, keyboard_target, top_level_of
+from .focus import FocusTarget, client_of, top_level_of
 from .held import KEY, Ledger
 from .held_keys import LiftedKeys
-from .keymap import Keymap, Position, check_no_key_is_dropped
+from .keymap import Keymap, Position, read_to_press
 from .ping import Pings
 from .x11 import Connection, core, xkb, xtest
 
@@ -85,8 +85,8 @@ class TextTyping:
         self._total = 0
         self._deadline = 0.0
 
-    def type(self, text: str, deadline: Optional[float] = None) -> Dict[str, Any]:
-        """Type ``text``; give up at ``deadline`` (``time.monotonic()``).
+    def type(self, text: str, target: FocusTarget, deadline: Optional[float] = None) -> Dict[str, Any]:
+        """Type ``text`` into ``target``, which has the focus; give up at ``deadline`` (``time.monotonic()``).
 
         The answer: ``typed`` (characters), ``confirmed`` (what arrived is exact), ``window`` and ``title`` of who got
         it, ``grabbed`` when an open menu did, ``borrowed`` (how many characters had no key), ``lifted`` (keys found
@@ -99,9 +99,8 @@ class TextTyping:
         check_text(text)
         self._total = len(text)
         self._deadline = default_deadline(text) if deadline is None else deadline
-        self._target = keyboard_target(self._conn)
-        self._keymap = Keymap.read(self._conn)
-        check_no_key_is_dropped(self._conn)
+        self._target = target
+        self._keymap, _ = read_to_press(self._conn)
         strokes = self._strokes(text)
         missing = {stroke.keysym for stroke in strokes if stroke.place is None}
         confirmed = True

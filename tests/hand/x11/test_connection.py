@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.xservers import open_fds, xvfb_with
 
-from deskhand.hand.errors import DisplayLost, DisplayTimeout, NoDisplay
+from deskhand.hand.errors import DisplayLost, DisplayTimeout, NoDisplay, RequestFailed
 from deskhand.hand.x11 import Connection, core, shm
 from deskhand.testing import XServer, xvfb
 
@@ -179,6 +179,18 @@ def test_all_places_taken() -> None:
             opened.close()
         with Connection.open(name, timeout=10) as opened:
             opened.sync()
+
+
+def test_of_several_requests_no_answer_is_left_behind(connection: Connection) -> None:
+    good, bad = connection.root, 0x7FFFFFFF
+    asked = [core.ask_geometry(connection, window) for window in (good, bad, good, bad)]
+    with pytest.raises(RequestFailed, match="BadDrawable"):
+        connection.replies(asked)
+    assert (connection._awaited, connection._replies) == (set(), {})
+    one, two = connection.replies([core.ask_geometry(connection, good), core.ask_tree(connection, good)])
+    assert core.parse_geometry(one) == core.get_geometry(connection, good)
+    assert core.parse_tree(two) == core.query_tree(connection, good)
+    connection.sync()
 
 
 # -- waiting ---------------------------------------------------------------------------------------

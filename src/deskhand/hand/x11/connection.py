@@ -215,6 +215,22 @@ class Connection:
             raise answer
         return answer
 
+    def replies(self, sequences: Sequence[int]) -> List[bytes]:
+        """The replies to several requests sent by ``ask``; all are taken, also when one failed.
+
+        Raises:
+            RequestFailed: the server answered with an error; the first of them.
+        """
+        answers, errors = [], []
+        for sequence in sequences:
+            try:
+                answers.append(self.reply(sequence))
+            except RequestFailed as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        return answers
+
     def flush(self) -> None:
         """Hand everything queued to the server."""
         self._wire.drain(time.monotonic() + self.timeout, "a request")

@@ -110,7 +110,16 @@ def parse_attributes(data: bytes) -> Attributes:
 
 def query_tree(conn: Connection, window: int) -> Tuple[int, int, List[int]]:
     """Root, parent (0: none) and children, bottom-most first."""
-    data = conn.call(15, 0, struct.pack("=I", window))
+    return parse_tree(conn.reply(ask_tree(conn, window)))
+
+
+def ask_tree(conn: Connection, window: int) -> int:
+    """QueryTree without waiting; ``parse_tree`` decodes the reply."""
+    return conn.ask(15, 0, struct.pack("=I", window))
+
+
+def parse_tree(data: bytes) -> Tuple[int, int, List[int]]:
+    """The reply of QueryTree, for those who asked for several things at once."""
     root, parent, count = struct.unpack_from("=IIH", data, 8)
     return root, parent, list(struct.unpack_from(f"={count}I", data, 32))
 
@@ -204,11 +213,18 @@ def take_property(
     value = b""
     while True:
         data = conn.reply(sequence)
-        found, after, count = struct.unpack_from("=III", data, 8)
-        value += data[32 : 32 + count * data[1] // 8]
-        if not after or not count or not whole:
-            return Property(found, data[1], value)
+        part = parse_property(data)
+        value += part.value
+        (after,) = struct.unpack_from("=I", data, 12)
+        if not after or not part.value or not whole:
+            return part._replace(value=value)
         sequence = ask_property(conn, window, name, kind, delete, len(value) // 4)
+
+
+def parse_property(data: bytes) -> Property:
+    """One reply of GetProperty, for those who asked for several things at once: what ``length`` let through."""
+    found, _after, count = struct.unpack_from("=III", data, 8)
+    return Property(found, data[1], data[32 : 32 + count * data[1] // 8])
 
 
 def change_property(
@@ -268,7 +284,17 @@ def ungrab_server(conn: Connection) -> None:
 
 def get_input_focus(conn: Connection) -> int:
     """The window with the keyboard focus; 0 is None and 1 is PointerRoot."""
-    (focus,) = struct.unpack_from("=I", conn.call(43, 0), 8)
+    return parse_focus(conn.reply(ask_input_focus(conn)))
+
+
+def ask_input_focus(conn: Connection) -> int:
+    """GetInputFocus without waiting; ``parse_focus`` decodes the reply."""
+    return conn.ask(43, 0)
+
+
+def parse_focus(data: bytes) -> int:
+    """The reply of GetInputFocus, for those who asked for several things at once."""
+    (focus,) = struct.unpack_from("=I", data, 8)
     return int(focus)
 
 
@@ -295,7 +321,17 @@ class InputState(NamedTuple):
 
 def input_state(conn: Connection) -> InputState:
     """QueryKeymap, QueryPointer and GetPointerMapping in one round trip."""
-    keymap, pointer, mapping = conn.ask(44, 0), conn.ask(38, 0, struct.pack("=I", conn.root)), conn.ask(117, 0)
+    return take_input_state(conn, ask_input_state(conn))
+
+
+def ask_input_state(conn: Connection) -> Tuple[int, int, int]:
+    """The three requests without waiting; ``take_input_state`` takes what it gives."""
+    return conn.ask(44, 0), conn.ask(38, 0, struct.pack("=I", conn.root)), conn.ask(117, 0)
+
+
+def take_input_state(conn: Connection, asked: Tuple[int, int, int]) -> InputState:
+    """What was down when it was asked for."""
+    keymap, pointer, mapping = asked
     keycodes = _keycodes(conn.reply(keymap))
     (mask,) = struct.unpack_from("=H", conn.reply(pointer), 24)
     data = conn.reply(mapping)

@@ -67,31 +67,77 @@ class Map(NamedTuple):
     modifiers: Dict[int, int]
 
 
+class Now(NamedTuple):
+    """The core keyboard: the reply to XkbGetMap (``get_map_reply``), the state, the boolean controls that are on."""
+
+    map_reply: bytes
+    state: State
+    controls: int
+
+
 def use(conn: Connection) -> Extension:
     """XkbUseExtension: must be sent before any other request of XKB."""
-    extension = conn.extension("XKEYBOARD")
-    if extension is None:
-        raise Unsupported(f"display {conn.name} has no XKEYBOARD extension, so exact text can not be typed")
-    conn.call(extension.major, 0, struct.pack("=HH", 1, 0))
+    extension = _extension(conn)
+    conn.reply(_ask_use(conn, extension))
     return extension
 
 
+def get_now(conn: Connection) -> Now:
+    """XkbUseExtension and all of ``Now`` in one round trip."""
+    extension = _extension(conn)
+    asked = [ask(conn, extension) for ask in (_ask_use, _ask_map, _ask_state, _ask_controls)]
+    _, found, state, controls = [conn.reply(sequence) for sequence in asked]
+    return Now(_without_number(found), _parse_state(state), _parse_controls(controls))
+
+
 def get_state(conn: Connection) -> State:
-    extension = conn.extension("XKEYBOARD")
-    assert extension is not None
-    data = conn.call(extension.major, 4, struct.pack("=H2x", CORE_KEYBOARD))
-    mods, base, latched, locked, group, locked_group, base_group, latched_group = struct.unpack_from(
-        "=BBBBBBhh", data, 8
-    )
-    return State(mods, base, latched, locked, group, locked_group, base_group, latched_group)
+    return _parse_state(conn.reply(_ask_state(conn, _extension(conn))))
 
 
 def enabled_controls(conn: Connection) -> int:
     """XkbGetControls: the boolean controls that are on, as bits."""
+    return _parse_controls(conn.reply(_ask_controls(conn, _extension(conn))))
+
+
+def _extension(conn: Connection) -> Extension:
     extension = conn.extension("XKEYBOARD")
-    assert extension is not None
-    (controls,) = struct.unpack_from("=I", conn.call(extension.major, 6, struct.pack("=H2x", CORE_KEYBOARD)), 56)
+    if extension is None:
+        raise Unsupported(f"display {conn.name} has no XKEYBOARD extension, so exact text can not be typed")
+    return extension
+
+
+def _ask_use(conn: Connection, extension: Extension) -> int:
+    return conn.ask(extension.major, 0, struct.pack("=HH", 1, 0))
+
+
+def _ask_state(conn: Connection, extension: Extension) -> int:
+    return conn.ask(extension.major, 4, struct.pack("=H2x", CORE_KEYBOARD))
+
+
+def _ask_controls(conn: Connection, extension: Extension) -> int:
+    return conn.ask(extension.major, 6, struct.pack("=H2x", CORE_KEYBOARD))
+
+
+def _ask_map(conn: Connection, extension: Extension) -> int:
+    key_types, key_symbols, modifier_map = 1, 2, 4
+    full = key_types | key_symbols | modifier_map
+    return conn.ask(extension.major, 8, struct.pack("=HHH2x", CORE_KEYBOARD, full, 0) + bytes(16))
+
+
+def _parse_controls(data: bytes) -> int:
+    (controls,) = struct.unpack_from("=I", data, 56)
     return int(controls)
+
+
+def _without_number(data: bytes) -> bytes:
+    return data[:2] + bytes(2) + data[4:]
+
+
+def _parse_state(data: bytes) -> State:
+    mods, base, latched, locked, group, locked_group, base_group, latched_group = struct.unpack_from(
+        "=BBBBBBhh", data, 8
+    )
+    return State(mods, base, latched, locked, group, locked_group, base_group, latched_group)
 
 
 def latch_lock_state(
@@ -107,8 +153,7 @@ def latch_lock_state(
     group_latch: int = 0,
 ) -> None:
     """XkbLatchLockState: set the locked and latched modifiers and groups that ``affect_`` and the flags name."""
-    extension = conn.extension("XKEYBOARD")
-    assert extension is not None
+    extension = _extension(conn)
     body = struct.pack(
         "=HBBBBBBxBH",
         CORE_KEYBOARD,
@@ -131,12 +176,7 @@ def get_map(conn: Connection) -> Map:
 
 def get_map_reply(conn: Connection) -> bytes:
     """The reply to XkbGetMap as it came, without its sequence number: the same bytes are the same map."""
-    extension = conn.extension("XKEYBOARD")
-    assert extension is not None
-    key_types, key_symbols, modifier_map = 1, 2, 4
-    full = key_types | key_symbols | modifier_map
-    data = conn.call(extension.major, 8, struct.pack("=HHH2x", CORE_KEYBOARD, full, 0) + bytes(16))
-    return data[:2] + bytes(2) + data[4:]
+    return _without_number(conn.reply(_ask_map(conn, _extension(conn))))
 
 
 def parse_map(data: bytes) -> Map:
@@ -174,8 +214,7 @@ def set_symbols(conn: Connection, first: int, rows: List[KeySymbols]) -> None:
     One request, so every client reads the map again once, however many keys change; a ChangeKeyboardMapping for each
     of 18 keys stopped openbox for 0.9 s.
     """
-    extension = conn.extension("XKEYBOARD")
-    assert extension is not None
+    extension = _extension(conn)
     total = sum(len(group) for row in rows for group in row.groups)
     head = struct.pack(
         "=HHHBBBBBBH",
