@@ -85,22 +85,20 @@ def top_level_of(conn: Connection, window: int) -> int:
     for _ in range(32):
         if current in (0, conn.root):
             break
-        asked = core.ask_property(conn, current, state)
-        parent = core.query_tree(conn, current)[1]
-        if core.take_property(conn, current, state, asked).type:
+        answers = conn.replies([core.ask_property(conn, current, state), core.ask_tree(conn, current)])
+        if core.parse_property(answers[0]).type:
             return current
-        below_root, current = current, parent
+        below_root, current = current, core.parse_tree(answers[1])[1]
     return below_root
 
 
 def title_of(conn: Connection, window: int) -> str:
     """``_NET_WM_NAME``, else ``WM_NAME``; empty when there is none."""
     name = conn.atom("_NET_WM_NAME")
-    asked = [core.ask_property(conn, window, name), core.ask_property(conn, window, core.ATOM_WM_NAME)]
-    modern = core.take_property(conn, window, name, asked[0]).value
-    old = core.take_property(conn, window, core.ATOM_WM_NAME, asked[1])
-    if modern:
-        return modern.decode("utf-8", "replace")
+    answers = conn.replies([core.ask_property(conn, window, each) for each in (name, core.ATOM_WM_NAME)])
+    modern, old = (core.parse_property(answer) for answer in answers)
+    if modern.value:
+        return modern.value.decode("utf-8", "replace")
     return old.value.decode("latin-1" if old.type == core.ATOM_STRING else "utf-8", "replace")
 
 
