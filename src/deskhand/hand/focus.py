@@ -130,9 +130,9 @@ def _target(conn: Connection) -> FocusTarget:
     answers = conn.replies(asked)
     named, focus, tree = _first(core.parse_property(answers[0])), core.parse_focus(answers[1]), answers[2]
     manager_asked = core.ask_property(conn, named, check) if named else 0
-    looks = _ask_looks(conn, core.parse_tree(tree)[2])
+    shown = _shown(conn, core.parse_tree(tree)[2])
     manager = _checked_manager(conn, named, manager_asked)
-    menu = _open_menu(conn, manager, looks)
+    menu = _open_menu(conn, manager, shown)
     by_pointer = False
     if focus == core.FOCUS_POINTER_ROOT and not manager:
         focus = _under_pointer(conn)
@@ -171,69 +171,56 @@ def _under_pointer(conn: Connection) -> int:
     return found
 
 
-class _Look(NamedTuple):
-    """A child of the root, and the requests that ask for its attributes and its type."""
+def _shown(conn: Connection, children: List[int]) -> List[Tuple[int, core.Attributes]]:
+    """Those that can be seen, topmost first; ``children`` are the root's, as QueryTree gives them."""
+    asked = [(window, core.ask_window_attributes(conn, window)) for window in reversed(children)]
+    shown = []
+    for window, request in asked:
+        try:
+            attributes = core.parse_attributes(conn.reply(request))
+        except RequestFailed:
+            continue  # it closed meanwhile
+        # Mutter keeps a window for input only over the whole screen, below all others.
+        if attributes.map_state == core.MAP_STATE_VIEWABLE and attributes.window_class != core.INPUT_ONLY:
+            shown.append((window, attributes))
+    return shown
 
-    window: int
-    asked: Tuple[int, int]
 
-
-def _ask_looks(conn: Connection, children: List[int]) -> List[_Look]:
-    """Topmost first."""
-    kind = conn.atom("_NET_WM_WINDOW_TYPE")
-    return [
-        _Look(window, (core.ask_window_attributes(conn, window), core.ask_property(conn, window, kind)))
-        for window in reversed(children)
-    ]
-
-
-def _open_menu(conn: Connection, manager: int, looks: List[_Look]) -> int:
+def _open_menu(conn: Connection, manager: int, shown: List[Tuple[int, core.Attributes]]) -> int:
     """The topmost menu that is open, told by its type (EWMH, _NET_WM_WINDOW_TYPE); 0 when there is none.
 
-    A menu of the window manager itself may carry no type: a window of its with no other client's window in it.
+    ``shown`` are the children of the root that can be seen, topmost first. A menu of the window manager itself may
+    carry no type: it is large enough, has no class, and no other client's window is in it. (Frames hold another
+    client's window; a manager's hidden windows are 1x1, its switchers carry a class.)
     """
-    menus = set(conn.atoms([f"_NET_WM_WINDOW_TYPE_{name}" for name in _MENU_TYPES]))
-    typed, untyped = 0, []
-    for window, asked in looks:
-        try:
-            answers = conn.replies(asked)
-        except RequestFailed:
-            continue  # it closed meanwhile
-        attributes, types = core.parse_attributes(answers[0]), core.parse_property(answers[1]).cardinals()
-        if typed or attributes.map_state != core.MAP_STATE_VIEWABLE:
-            continue
+    kind = conn.atom("_NET_WM_WINDOW_TYPE")
+    menu_types = set(conn.atoms([f"_NET_WM_WINDOW_TYPE_{name}" for name in _MENU_TYPES]))
+    asked = []
+    for window, attributes in shown:
+        requests = [core.ask_property(conn, window, kind)]
         of_manager = bool(manager) and client_of(conn, window) == client_of(conn, manager)
-        if attributes.window_class == core.INPUT_ONLY:
-            continue  # a menu is drawn; mutter keeps a window over the whole screen that is not, below all others
-        # The manager's own windows need no override-redirect; a torn-off menu has none and grabs nothing.
-        if menus.intersection(types):
-            typed = window if of_manager or attributes.override_redirect else 0
-        elif of_manager and not types:
-            untyped.append(window)
-    # All of ``untyped`` are above ``typed``.
-    return _first_managers_menu(conn, untyped) or typed
-
-
-def _first_managers_menu(conn: Connection, windows: List[int]) -> int:
-    """The first of the manager's windows that is a menu: large enough, with no class, and nobody else in it. 0: none.
-
-    Frames hold another client's window; a manager's hidden windows are 1x1, its switchers carry a class.
-    """
-    looks = [
-        (w, (core.ask_geometry(conn, w), core.ask_property(conn, w, core.ATOM_WM_CLASS), core.ask_tree(conn, w)))
-        for w in windows
-    ]
+        if of_manager:
+            requests.append(core.ask_geometry(conn, window))
+            requests.append(core.ask_property(conn, window, core.ATOM_WM_CLASS))
+            requests.append(core.ask_tree(conn, window))
+        asked.append((window, attributes.override_redirect, of_manager, requests))
     menus = []
-    for window, asked in looks:
+    for window, override_redirect, of_manager, requests in asked:
         try:
-            answers = conn.replies(asked)
+            answers = conn.replies(requests)
         except RequestFailed:
             continue  # it closed meanwhile
-        box, named = core.parse_geometry(answers[0]), core.parse_property(answers[1]).type
-        _root, _parent, children = core.parse_tree(answers[2])
-        strangers = [child for child in children if client_of(conn, child) != client_of(conn, window)]
-        if box.width >= 16 and box.height >= 16 and not named and not strangers:
-            menus.append(window)
+        types = core.parse_property(answers[0]).cardinals()
+        if menu_types.intersection(types):
+            # The manager's own windows need no override-redirect; a torn-off menu has none and grabs nothing.
+            if of_manager or override_redirect:
+                menus.append(window)
+        elif of_manager and not types:
+            box, named = core.parse_geometry(answers[1]), core.parse_property(answers[2]).type
+            children = core.parse_tree(answers[3])[2]
+            strangers = [child for child in children if client_of(conn, child) != client_of(conn, window)]
+            if box.width >= 16 and box.height >= 16 and not named and not strangers:
+                menus.append(window)
     return menus[0] if menus else 0
 
 
