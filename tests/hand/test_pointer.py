@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -12,7 +16,9 @@ from tests.probes import RawWindow, pressed, probe_window
 from deskhand.hand.errors import ActionFailed
 from deskhand.hand.hand import Hand
 from deskhand.hand.pointer import _steps
-from deskhand.testing import XServer
+from deskhand.hand.x11 import Connection, core
+from deskhand.testing import XServer, window_manager
+from deskhand.testing.received import Received, fixture_window
 
 BUTTON_BITS = {1: 0x100, 2: 0x200, 3: 0x400}
 SHIFT, CONTROL = 0x1, 0x4
@@ -26,6 +32,40 @@ def screen(display: XServer) -> Iterator[XServer]:
 
 
 @pytest.fixture
+def managed(display: XServer) -> Iterator[tuple[Hand, Received, int]]:
+    """A hand, a window that tells what it receives, and the pid of the window manager."""
+    with (
+        window_manager(display, "openbox") as manager,
+        fixture_window(display) as window,
+        Hand(display.display, display.xauthority) as hand,
+    ):
+        window.forget()
+        yield hand, window, manager
+
+
+@contextmanager
+def held_back(hand: Hand, manager: int) -> Iterator[None]:
+    """The window manager is stopped, and goes on once the server has frozen the pointer at a press."""
+    os.kill(manager, signal.SIGSTOP)
+    over = threading.Event()
+
+    def go_on() -> None:
+        with Connection.open(hand.display.name, hand.display.xauthority) as conn:
+            while not core.query_pointer(conn).mask & BUTTON_BITS[1] and not over.is_set():
+                pass
+            over.wait(0.3)  # what is sent meanwhile is sent into the server's queue
+        os.kill(manager, signal.SIGCONT)
+
+    waiting = threading.Thread(target=go_on)
+    waiting.start()
+    try:
+        yield
+    finally:
+        over.set()
+        waiting.join()
+
+
+@pytest.fixture
 def hand(screen: XServer) -> Iterator[Hand]:
     with Hand(screen.display, screen.xauthority) as hand:
         yield hand
@@ -36,6 +76,60 @@ def act(hand: Hand, *actions: dict[str, Any], **envelope: Any) -> list[dict[str,
     answer, _ = hand.act({"actions": list(actions), "settle": {"mode": "none"}, **envelope})
     assert answer["ok"], answer
     return list(answer["results"])
+
+
+class TestABusyWindowManager:
+    """It freezes the pointer at each press, and what comes after a press waits in the server until it has looked."""
+
+    def test_each_click_is_where_it_was_meant(self, managed: tuple[Hand, Received, int]) -> None:
+        hand, window, manager = managed
+        for n in (10, 20, 30):
+            with held_back(hand, manager):
+                act(hand, {"action": "click", "x": n, "y": n, "count": 2})
+                assert [event["at"] for event in window.all("press")][-2:] == [[n, n]] * 2
+        assert [event["at"] for event in window.all("press")] == [[n, n] for n in (10, 20, 30) for _ in range(2)]
+
+    def test_a_drag_passes_every_point(self, managed: tuple[Hand, Received, int]) -> None:
+        hand, window, manager = managed
+        path = [[100, 100], [300, 100], [300, 250], [120, 180]]
+        with held_back(hand, manager):
+            act(hand, {"action": "drag", "path": path})
+        told = window.all("press", "release", "motion")
+        kinds = [event["is"] for event in told]
+        start, end = kinds.index("press"), kinds.index("release")
+        assert (told[start]["at"], told[end]["at"]) == (path[0], path[-1])
+        passed = [event["at"] for event in told[start:end]]
+        assert [point for point in passed if point in path[1:]] == path[1:]
+        assert len(passed) > 10
+
+    def test_a_press_and_a_move(self, managed: tuple[Hand, Received, int]) -> None:
+        hand, window, manager = managed
+        with held_back(hand, manager):
+            act(
+                hand,
+                {"action": "mouse_down", "x": 50, "y": 60},
+                {"action": "move", "x": 90, "y": 60},
+                {"action": "mouse_up"},
+            )
+        assert [(e["is"], e["at"]) for e in window.all("press", "release")] == [
+            ("press", [50, 60]),
+            ("release", [90, 60]),
+        ]
+
+    def test_one_that_hangs_is_an_error(self, managed: tuple[Hand, Received, int]) -> None:
+        hand, window, manager = managed
+        os.kill(manager, signal.SIGSTOP)
+        try:
+            answer, _ = hand.act({"actions": [{"action": "click", "x": 50, "y": 60}], "settle": {"mode": "none"}})
+        finally:
+            os.kill(manager, signal.SIGCONT)
+        assert answer["sent"] == "part"
+        assert "the click has not arrived in 3 s: the window manager keeps it back" in answer["results"][0]["error"]
+        window.until("release")
+        assert [(e["is"], e["at"]) for e in window.all("press", "release")] == [
+            ("press", [50, 60]),
+            ("release", [50, 60]),
+        ]
 
 
 @pytest.mark.parametrize(("button", "number"), [("left", 1), ("middle", 2), ("right", 3), ("back", 8), ("forward", 9)])

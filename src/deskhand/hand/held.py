@@ -17,11 +17,17 @@ import os
 import time
 from typing import Iterable, Iterator, List, Optional, Tuple
 
+from .errors import ActionFailed
 from .owned_property import Line, OwnedProperty
 from .state import process_start_time
 from .x11 import Connection, core, xtest
 
 KEY, BUTTON = "key", "button"
+#: Seconds that the server may keep input back. A window manager freezes the pointer at a click until it has seen it (X
+#: Window System Protocol, GrabButton and AllowEvents), and on a busy machine that takes a while.
+THAW_SECONDS = 3.0
+#: Seconds between two looks at what no event tells.
+LOOK_SECONDS = 0.002
 #: Seconds that what a named session left down at a clean exit stays down.
 KEEP_SECONDS = 60.0
 
@@ -72,13 +78,19 @@ class Ledger:
 
     @contextlib.contextmanager
     def covering(self, codes: Iterable[Tuple[str, int]]) -> Iterator[None]:
-        """Everything in ``codes`` may be pressed inside; it is released at the end, whether or not the body did so."""
+        """Everything in ``codes`` may be pressed inside; it is released at the end, whether or not the body did so.
+
+        Raises:
+            ActionFailed: a button was still down ``THAW_SECONDS`` after its release: what was sent has not arrived.
+        """
         new = [item for item in dict.fromkeys(codes) if item not in self._mine]
         self.hold_all(new)
         try:
             yield
         finally:
-            self.release(new)
+            kept_back = self.release(new)
+        if kept_back:
+            self._await_thaw(kept_back)
 
     def release(self, codes: Iterable[Tuple[str, int]]) -> List[Tuple[str, int]]:
         """Release ``codes``, last pressed first; gives those that were seen to be down."""
@@ -86,6 +98,22 @@ class Ledger:
         released = _release(self._conn, wanted)
         self.drop_all(wanted)
         return released
+
+    def _await_thaw(self, codes: List[Tuple[str, int]]) -> None:
+        """Wait until the server shows ``codes`` as up: a click goes astray when the pointer moves on before that."""
+        deadline = time.monotonic() + THAW_SECONDS
+        while True:
+            down = [item for item in codes if _is_down(core.input_state(self._conn), item)]
+            if not down:
+                return
+            if time.monotonic() >= deadline:
+                break
+            self._conn.wait(lambda: False, LOOK_SECONDS)
+        if any(kind == BUTTON for kind, _ in down):
+            raise ActionFailed(
+                f"the click has not arrived in {THAW_SECONDS:g} s: the window manager keeps it back, or a person holds"
+                " the button; look again before the next action"
+            )
 
     def release_all(self) -> List[Tuple[str, int]]:
         """Release everything we hold."""
@@ -166,18 +194,17 @@ def _release(conn: Connection, codes: List[Tuple[str, int]]) -> List[Tuple[str, 
         xtest.fake_input(conn, xtest.KEY_RELEASE if kind == KEY else xtest.BUTTON_RELEASE, code)
     conn.sync()  # one round trip for all of it: the state was asked for first, so it is that of before
     state = core.take_input_state(conn, asked)
-    released = []
-    for kind, code in codes:
-        if kind == KEY:
-            down = code in state.keycodes
-        else:
-            mapped = code <= len(state.pointer_mapping)
-            logical = state.pointer_mapping[code - 1] if mapped else code
-            # The core state tells of five buttons; the others are told on the word of the ledger.
-            down = not 1 <= logical <= 5 or bool(state.mask >> (7 + logical) & 1)
-        if down:
-            released.append((kind, code))
-    return released
+    # The core state tells of five buttons; the others are told on the word of the ledger.
+    return [item for item in codes if _is_down(state, item) is not False]
+
+
+def _is_down(state: core.InputState, item: Tuple[str, int]) -> Optional[bool]:
+    """Whether the server has it as down; None for the buttons that the core state does not tell of."""
+    kind, code = item
+    if kind == KEY:
+        return code in state.keycodes
+    logical = state.pointer_mapping[code - 1] if code <= len(state.pointer_mapping) else code
+    return bool(state.mask >> (7 + logical) & 1) if 1 <= logical <= 5 else None
 
 
 def _now() -> float:

@@ -6,10 +6,11 @@ XTestFakeInput), so they hold exactly, whatever this process is doing.
 
 from __future__ import annotations
 
+import time
 from typing import List, Sequence, Tuple
 
 from .errors import ActionFailed, nothing_sent
-from .held import BUTTON, Ledger
+from .held import BUTTON, LOOK_SECONDS, THAW_SECONDS, Ledger
 from .x11 import Connection, core, xtest
 
 #: Logical buttons (X Window System Protocol, 4, and the common use of 4 to 9).
@@ -44,9 +45,17 @@ class Pointer:
             ActionFailed: the pointer ended elsewhere: a client confines it, or a person moves it.
         """
         xtest.fake_input(self._conn, xtest.MOTION, 0, *point)
-        at = self.position()  # a round trip, so the motion has been carried out
-        if at != point:
-            raise ActionFailed(f"the pointer went to {at} and not to {point}: another program confines or moves it")
+        self._arrive(point)
+
+    def _arrive(self, point: Point) -> None:
+        deadline = time.monotonic() + THAW_SECONDS
+        while True:
+            at = self.position()  # a round trip, so the motion has been carried out, unless the pointer is frozen
+            if at == point:
+                return
+            if time.monotonic() >= deadline:
+                raise ActionFailed(f"the pointer went to {at} and not to {point}: another program confines or moves it")
+            self._conn.wait(lambda: False, LOOK_SECONDS)
 
     def click(self, button: str, count: int = 1) -> None:
         """Press and release where the pointer is, ``count`` times."""
@@ -79,7 +88,10 @@ class Pointer:
         self.move(path[0])
         with self._ledger.covering([(BUTTON, physical)]):
             xtest.fake_input(self._conn, xtest.BUTTON_PRESS, physical)
-            for number, point in enumerate(steps, 1):
+            # The first step must have arrived: of motions that are kept back the server keeps the last alone.
+            xtest.fake_input(self._conn, xtest.MOTION, 0, *steps[0], delay_ms=DRAG_STEP_MS)
+            self._arrive(steps[0])
+            for number, point in enumerate(steps[1:], 1):
                 xtest.fake_input(self._conn, xtest.MOTION, 0, *point, delay_ms=DRAG_STEP_MS)
                 if number % 5 == 0:  # so that no single wait for the server comes near its deadline
                     self._conn.sync()
