@@ -6,7 +6,7 @@ import asyncio
 import os
 import subprocess
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,18 +29,28 @@ class PersonAtIt:
 
     ESCAPE, A, SHIFT, CONTROL, ALT, Q = 9, 38, 50, 37, 64, 24
 
-    def __init__(self, outer: Connection) -> None:
+    def __init__(self, outer: Connection, screen: XServer) -> None:
         self._outer = outer
+        self._screen = screen
 
     def press(self, *codes: int) -> None:
+        """Press them, in this order; they are down on the person's screen when this returns."""
         for code in codes:
             xtest.fake_input(self._outer, xtest.KEY_PRESS, code)
         self._outer.sync()
+        self._arrived(codes, down=True)
 
     def release(self, *codes: int) -> None:
+        """Let them go, the last first; they are up on the person's screen when this returns."""
         for code in reversed(codes):
             xtest.fake_input(self._outer, xtest.KEY_RELEASE, code)
         self._outer.sync()
+        self._arrived(codes, down=False)
+
+    def _arrived(self, codes: Sequence[int], down: bool) -> None:
+        """Xephyr is a program that gets these keys as any other does, and passes them on when its turn comes."""
+        keys = {f"key {code}" for code in codes}
+        until(lambda: keys & set(pressed(self._screen)) == (keys if down else set()), f"{keys} have arrived")
 
     def key(self, *codes: int, times: int = 1) -> None:
         for _ in range(times):
@@ -88,9 +98,10 @@ def screen_with_a_person() -> Iterator[tuple[XServer, PersonAtIt]]:
                 number = line.readline().strip()
             assert number, "Xephyr did not start"
             display = f":{int(number)}"
-            person = PersonAtIt(conn)
+            screen = XServer(display, None, process.pid, {**outer.env, "DISPLAY": display})
+            person = PersonAtIt(conn, screen)
             person.move(640, 400)
-            yield XServer(display, None, process.pid, {**outer.env, "DISPLAY": display}), person
+            yield screen, person
         finally:
             process.terminate()
             process.wait(20)

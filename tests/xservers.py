@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import struct
@@ -10,9 +11,28 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+#: Far from those that ``-displayfd`` takes, which are the lowest that are free.
+_OWN_NUMBERS = itertools.count(10_000 + os.getpid() % 2000 * 20)
+
+
+def own_number() -> int:
+    """The number of a display that nobody else takes, also when its server is gone: tests run side by side."""
+    return next(_OWN_NUMBERS)
+
+
+def display_of(pid: int) -> str | None:
+    """The DISPLAY that a process was started with; None: none, or it has ended."""
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return None
+    found = [line[8:].decode() for line in environment.split(b"\0") if line.startswith(b"DISPLAY=")]
+    return found[0] if found else None
 
 
 @contextmanager

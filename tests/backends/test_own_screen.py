@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import shutil
 import subprocess
 import threading
@@ -21,7 +19,7 @@ from deskhand.testing.batches import quick, run, until
 from deskhand.testing.received import Received, pressed
 from deskhand.tools import ComputerTools
 from tests.own_screens import CLICK, LONG, LOOK, MOVE, Shared, at, begun
-from tests.xservers import open_fds
+from tests.xservers import open_fds, own_number
 
 # -- a locked screen ---------------------------------------------------------------------------------------------------
 
@@ -80,20 +78,15 @@ def test_a_screen_that_is_locked_in_the_middle(shared: Shared, window: Received)
 
 def test_a_server_that_is_started_anew() -> None:
     async def work() -> None:
-        with xvfb() as server:
-            number = server.number
+        number = own_number()
+        with xvfb(number=number) as server:
             backend = OwnScreen(server.display, quiet=0.0)
             assert (await backend.act(quick(MOVE))).ok
         with pytest.raises(NoDisplay):
             await backend.act(quick(MOVE))
-        process = subprocess.Popen(["Xvfb", f":{number}", "-noreset", "-nolisten", "tcp"], stderr=subprocess.DEVNULL)
-        try:
-            await asyncio.to_thread(until, lambda: os.path.exists(f"/tmp/.X11-unix/X{number}"), "it listens")
+        with xvfb(number=number):
             assert (await backend.act(quick(MOVE))).ok
             await backend.aclose()
-        finally:
-            process.terminate()
-            process.wait(20)
 
     run(work())
 

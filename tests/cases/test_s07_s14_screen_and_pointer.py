@@ -19,6 +19,7 @@ from tests.commands import act, deskhand
 from tests.probes import RawWindow, probe_window
 from tests.toolkits import toolkit_window
 from tests.x_windows import make_entry, x_window
+from tests.xservers import own_number
 
 # One by one they are quick; together they take minutes.
 pytestmark = pytest.mark.slow
@@ -43,14 +44,19 @@ def test_s7_two_pictures_to_one_path_with_a_change_between_differ(openbox_displa
 
 
 @pytest.mark.parametrize("how", ["no server", "a server that hangs", "no directory"])
-def test_s7_a_picture_that_fails_is_an_error_and_gives_no_other(display: XServer, tmp_path: Path, how: str) -> None:
+def test_s7_a_picture_that_fails_is_an_error_and_gives_no_other(tmp_path: Path, how: str) -> None:
+    with xvfb(number=own_number()) as display:
+        if how == "a server that hangs":
+            os.kill(display.pid, signal.SIGSTOP)
+        if how == "no server":
+            os.kill(display.pid, signal.SIGTERM)
+            os.waitid(os.P_PID, display.pid, os.WEXITED | os.WNOWAIT)
+        no_picture_comes(display, tmp_path, how)
+
+
+def no_picture_comes(display: XServer, tmp_path: Path, how: str) -> None:
     path = tmp_path / "a.png"
     path.write_bytes(b"the old one")
-    if how == "a server that hangs":
-        os.kill(display.pid, signal.SIGSTOP)
-    if how == "no server":
-        os.kill(display.pid, signal.SIGTERM)
-        os.waitid(os.P_PID, display.pid, os.WEXITED | os.WNOWAIT)
     target = str(tmp_path / "none" / "a.png" if how == "no directory" else path)
     act_ = deskhand(display, "act", "--timeout", "0.5", "-o", target, "--json", "screenshot")
     assert act_.status == (3 if how == "no directory" else 5)

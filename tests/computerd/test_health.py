@@ -5,40 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from deskhand.desktop import xserver
 from deskhand.hand.x11 import Connection
 from deskhand.testing import XServer, window_manager, xvfb
 from deskhand.testing.received import Received, fixture_window, pressed
 from tests.computerd.daemons import RunningDaemon, daemon, until, write_token
-from tests.xservers import put_pixels
-
-
-@contextmanager
-def xvfb_again(number: int, width: int, height: int) -> Iterator[XServer]:
-    """An X server under a number that was another's; without a cookie."""
-    reader, writer = os.pipe()
-    words = [part for part in xserver.xvfb_command(width, height, 24, writer, None) if part]
-    process = subprocess.Popen(
-        [words[0], f":{number}", *words[1:]], pass_fds=(writer,), stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    os.close(writer)
-    try:
-        with os.fdopen(reader, "rb") as line:
-            assert int(line.readline()) == number
-        yield XServer(f":{number}", None, process.pid, {**os.environ, "DISPLAY": f":{number}"})
-    finally:
-        process.terminate()
-        process.wait(20)
+from tests.xservers import own_number, put_pixels
 
 
 def health(running: RunningDaemon) -> httpx2.Response:
@@ -51,34 +30,33 @@ def test_it_needs_no_token_and_tells_no_secret(running: RunningDaemon) -> None:
 
 
 def test_the_x_server_goes_away_and_comes_back_at_another_size(tmp_path: Path) -> None:
-    with xvfb() as first:
-        number = first.number
-        with daemon(first, tmp_path) as running, running.client() as client:
-            assert running.act({"action": "move", "x": 900, "y": 700}).json()["ok"]
-            os.kill(first.pid, signal.SIGKILL)
-            until(lambda: not Path(f"/proc/{first.pid}/task").exists() or _is_zombie(first.pid))
-            down = health(running)  # the first one tells it, however soon it comes
-            assert (down.status_code, down.json()["ok"]) == (503, False)
-            assert f":{number}" in down.json()["display"]
-            for path in ("/info", "/windows", "/screenshot"):
-                answer = client.get(path)
-                assert (answer.status_code, answer.json()["kind"]) == (503, "no_display"), path
-                assert answer.json()["detail"]
-            lost = running.act({"action": "move", "x": 1, "y": 1})
-            assert (lost.status_code, lost.json()["kind"], lost.json()["sent"]) == (503, "no_display", "none")
-            _remove_left_over(number)
-            with xvfb_again(number, 640, 480) as second, window_manager(second), fixture_window(second) as window:
-                until(lambda: health(running).status_code == 200)
-                assert client.get("/info").json()["size"] == [640, 480]
-                assert running.act({"action": "click", "x": 900, "y": 400}).status_code == 409
-                window.forget()
-                answer = running.act(
-                    {"action": "click", "x": 500, "y": 400}, {"action": "type", "text": "Grüße"}, picture=True
-                )
-                assert answer.json()["ok"], answer.text
-                assert answer.json()["picture"]["screen"] == [640, 480]
-                assert window.text() == "Grüße"
-                assert [event["at"] for event in window.all("press")] == [[500, 400]]
+    number = own_number()
+    with xvfb(number=number) as first, daemon(first, tmp_path) as running, running.client() as client:
+        assert running.act({"action": "move", "x": 900, "y": 700}).json()["ok"]
+        os.kill(first.pid, signal.SIGKILL)
+        until(lambda: not Path(f"/proc/{first.pid}/task").exists() or _is_zombie(first.pid))
+        down = health(running)  # the first one tells it, however soon it comes
+        assert (down.status_code, down.json()["ok"]) == (503, False)
+        assert f":{number}" in down.json()["display"]
+        for path in ("/info", "/windows", "/screenshot"):
+            answer = client.get(path)
+            assert (answer.status_code, answer.json()["kind"]) == (503, "no_display"), path
+            assert answer.json()["detail"]
+        lost = running.act({"action": "move", "x": 1, "y": 1})
+        assert (lost.status_code, lost.json()["kind"], lost.json()["sent"]) == (503, "no_display", "none")
+        _remove_left_over(number)
+        with xvfb(640, 480, number=number) as second, window_manager(second), fixture_window(second) as window:
+            until(lambda: health(running).status_code == 200)
+            assert client.get("/info").json()["size"] == [640, 480]
+            assert running.act({"action": "click", "x": 900, "y": 400}).status_code == 409
+            window.forget()
+            answer = running.act(
+                {"action": "click", "x": 500, "y": 400}, {"action": "type", "text": "Grüße"}, picture=True
+            )
+            assert answer.json()["ok"], answer.text
+            assert answer.json()["picture"]["screen"] == [640, 480]
+            assert window.text() == "Grüße"
+            assert [event["at"] for event in window.all("press")] == [[500, 400]]
 
 
 def _is_zombie(pid: int) -> bool:
@@ -91,12 +69,11 @@ def _remove_left_over(number: int) -> None:
 
 
 def test_it_starts_before_the_x_server(tmp_path: Path) -> None:
-    with xvfb() as first:
-        number = first.number
+    number = own_number()
     nobody = XServer(f":{number}", None, 0, dict(os.environ))
     with daemon(nobody, tmp_path) as running:
         assert health(running).status_code == 503
-        with xvfb_again(number, 800, 600):
+        with xvfb(800, 600, number=number):
             until(lambda: health(running).status_code == 200)
             assert running.act({"action": "move", "x": 1, "y": 1}).json()["ok"]
 

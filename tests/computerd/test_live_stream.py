@@ -23,7 +23,7 @@ from deskhand.hand.x11 import Connection
 from deskhand.testing import XServer, xvfb
 from tests.computerd.daemons import RunningDaemon, daemon
 from tests.computerd.viewers import BINARY, PING, Closed, RawViewer, cookie
-from tests.xservers import put_pixels, resize, until
+from tests.xservers import own_number, put_pixels, resize, until
 
 
 @pytest.fixture(scope="module")
@@ -321,8 +321,8 @@ def test_no_more_viewers_than_there_are_places(running: RunningDaemon) -> None:
 
 @pytest.mark.slow
 def test_the_server_goes_and_comes_back_with_another_size(tmp_path: Path) -> None:
-    with xvfb(1280, 800) as server:
-        number = server.number
+    number = own_number()
+    with xvfb(1280, 800, number=number) as server:
         running = daemon(server, tmp_path)
         served = running.__enter__()
         viewer = RawViewer(served, cookie(served))
@@ -330,17 +330,12 @@ def test_the_server_goes_and_comes_back_with_another_size(tmp_path: Path) -> Non
     try:
         viewer.until(lambda: viewer.state["trouble"] is not None)
         assert "can not be seen" in viewer.state["trouble"]
-        words = ["Xvfb", f":{number}", "-screen", "0", "640x480x24", "-noreset", "-nolisten", "tcp"]
-        again = subprocess.Popen(words, stderr=subprocess.DEVNULL)
-        try:
+        with xvfb(640, 480, number=number):
             viewer.until(lambda: viewer.state["trouble"] is None and viewer.screen.size == (640, 480))
             with Connection.open(server.display) as conn:
                 put_pixels(conn, conn.root, 600, 400, 40, 40, 0x123456)
                 viewer.until_quiet()
                 assert viewer.screen.tobytes() == capture(conn).tobytes()
-        finally:
-            again.terminate()
-            again.wait()
     finally:
         viewer.__exit__()
         running.__exit__(None, None, None)

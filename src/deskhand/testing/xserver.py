@@ -54,8 +54,12 @@ class XServer:
 
 
 @contextmanager
-def xvfb(width: int = 1280, height: int = 800, depth: int = 24, auth: bool = False) -> Iterator[XServer]:
-    """Xvfb on a free display; with ``auth`` it asks for a cookie, which stands in ``xauthority``.
+def xvfb(
+    width: int = 1280, height: int = 800, depth: int = 24, auth: bool = False, number: int | None = None
+) -> Iterator[XServer]:
+    """Xvfb on a free display, or on the one of that ``number``, so that a server can come back where it was.
+
+    With ``auth`` it asks for a cookie, which stands in ``xauthority``.
 
     Raises:
         SetupError: Xvfb is not installed or does not start; holds what it said.
@@ -66,9 +70,12 @@ def xvfb(width: int = 1280, height: int = 800, depth: int = 24, auth: bool = Fal
         if path is not None:
             xserver.write_xauthority(path, xserver.new_cookie(), None)
         reader, writer = os.pipe()
+        command = xserver.xvfb_command(width, height, depth, writer, path)
+        if number is not None:
+            command.insert(1, f":{number}")
         try:
             server = subprocess.Popen(
-                xserver.xvfb_command(width, height, depth, writer, path),
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
