@@ -99,6 +99,11 @@ def test_what_can_not_be_listened_on_is_told_in_a_line(tmp_path: Path) -> None:
             (f"fd:{reader}", "Socket operation on non-socket"),
             ("fd:x", "HOST:PORT"),
             ("fd:99999", "Bad file descriptor"),
+            ("here", "it names no port: 'here' is no number"),
+            ("127.0.0.1:-1", "it names no port: '-1' is no number"),
+            ("8799", "it names no host: 127.0.0.1:8799 is this machine alone"),
+            (":8799", "it names no host"),
+            ("[]:8799", "it names no host"),
         ):
             with pytest.raises(SetupError, match=said), listening(listen, {}):
                 pass

@@ -52,9 +52,12 @@ def test_up_status_and_down(name: str) -> None:
     assert up.json["name"] == name
     assert stat.S_IMODE(os.stat(up.json["socket"]).st_mode) == 0o600
 
+    log = Path(up.json["socket"]).with_suffix(".log")
+    log.write_text("what the fleet has logged\n")
     again = deskhand(None, "fleet", "up", "--name", name)
     assert (again.status, again.output) == (1, b"")
     assert f"there is a fleet '{name}' already" in again.error
+    assert log.read_text() == "what the fleet has logged\n", "the log is that of the fleet that is up"
 
     async def work() -> None:
         async with SocketPool(name) as pool, pool.lease(holder="the test") as desktop:
@@ -86,7 +89,7 @@ def test_up_status_and_down(name: str) -> None:
     for command in ("status", "down"):
         gone = deskhand(None, "fleet", command, "--name", name)
         assert gone.status == 5
-        assert "start one with: deskhand fleet up" in gone.error
+        assert gone.error.endswith(f"start one with: deskhand fleet up --name {name}")
 
 
 @pytest.mark.slow
@@ -125,6 +128,21 @@ def test_without_a_page(name: str) -> None:
     assert up.json["page"] is None
     status = deskhand(None, "fleet", "status", "--name", name)
     assert "page:" not in status.text
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--no-page", "--page", "127.0.0.1:8770"], "--no-page that there is none"),
+        (["--no-page", "--allow-host", "desk.example"], "--no-page that there is none"),
+        (["--see", "/usr"], "give --isolation bwrap too"),
+    ],
+)
+def test_an_option_without_effect_is_refused(name: str, options: list[str], says: str) -> None:
+    up = deskhand(None, "fleet", "up", "--name", name, *options)
+    assert (up.status, up.output) == (2, b"")
+    assert says in up.error
+    assert "\n" not in up.error
 
 
 @pytest.mark.slow

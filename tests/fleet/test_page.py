@@ -131,6 +131,11 @@ def test_an_address_that_is_taken(name: str) -> None:
         for listen in (f"127.0.0.1:{other.getsockname()[1]}", "nonsense", "127.0.0.1:99999"):
             with pytest.raises(SetupError, match=f"{listen} can not be listened on .*--page"):
                 run(work(listen))
+    for listen in ("8770", ":8770"):  # that would be every address of this machine
+        with pytest.raises(
+            SetupError, match=f"{listen} can not be listened on .it names no host.: give --page HOST:PORT"
+        ):
+            run(work(listen))
 
 
 def test_what_is_told_as_it_happens(name: str) -> None:

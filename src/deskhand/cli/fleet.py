@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_PAGE = "127.0.0.1:0"
+
 app = typer.Typer(
     help="Many desktops, leased to one client at a time: on this machine, or on a Ray cluster.", no_args_is_help=True
 )
@@ -65,7 +67,7 @@ def up(
     page: Annotated[
         str,
         typer.Option("--page", metavar="HOST:PORT", help="Where its status page and metrics are; port 0 takes any."),
-    ] = "127.0.0.1:0",
+    ] = _PAGE,
     no_page: Annotated[bool, typer.Option("--no-page", help="No status page and no metrics.")] = False,
     allow_host: Annotated[
         list[str] | None, typer.Option("--allow-host", metavar="NAME", help="A name that the page is known under, too.")
@@ -86,6 +88,8 @@ def up(
     _check_ray(ray)
     if resource is not None and ray is None:
         raise BatchRefused("--resource says which machines of a Ray cluster: give --ray ADDRESS too")
+    if no_page and (page != _PAGE or allow_host):
+        raise BatchRefused("--page and --allow-host say where the status page is, and --no-page that there is none")
     far = apart(isolation, home, template_home, home_size, see)
     options = Options(size=size, spares=spares, session=session, screen=parse_size(screen), **far)
     settings = None if no_page else PageSettings(page, tuple(allow_host or ()))

@@ -56,7 +56,15 @@ SeeOption = Annotated[
 def apart(
     isolation: str, home: str | None, template_home: str | None, home_size: int, see: list[str] | None
 ) -> dict[str, Any]:
-    """What ``fleet.Options`` takes of these."""
+    """What ``fleet.Options`` takes of these.
+
+    Raises:
+        BatchRefused: One of them would have no effect without another; says which.
+    """
+    if see and isolation != "bwrap":
+        raise BatchRefused(
+            "--see shows a directory to desktops that have files of their own: give --isolation bwrap too"
+        )
     return {
         "isolation": isolation,
         "home": home or "",

@@ -186,6 +186,9 @@ class LeasedDesktop(Backend, RunsCommands):
             try:
                 began = time.monotonic()
                 lease = await self._pool.reset(old, self._wait)
+            except Unsupported:
+                self._hold(old)  # nothing was done: the lease goes on
+                raise
             except DeskhandError as error:
                 self._lost = LeaseLost(f"the desktop could not be made fresh, and its lease is over: {error}")
                 raise
@@ -227,8 +230,11 @@ class LeasedDesktop(Backend, RunsCommands):
         return lease, time.monotonic()
 
     def _take(self, lease: Lease, began: float) -> None:
-        self._held = (lease, self._pool.backend(lease))
         self._until = began + self._ttl
+        self._hold(lease)
+
+    def _hold(self, lease: Lease) -> None:
+        self._held = (lease, self._pool.backend(lease))
         self._heart = asyncio.get_running_loop().create_task(self._beat(lease))
 
     async def _beat(self, lease: Lease) -> None:

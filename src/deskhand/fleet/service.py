@@ -13,6 +13,7 @@ import fcntl
 import json
 import os
 import signal
+import stat
 import sys
 from functools import partial
 from types import TracebackType
@@ -150,6 +151,8 @@ async def _run(name: str, options: Options, settings: PageSettings | None) -> in
     except BlockingIOError:
         say(failed=f"there is a fleet {name!r} already: end it with: deskhand fleet down --name {name}")
         return 1
+    if stat.S_ISREG(os.fstat(2).st_mode):
+        os.ftruncate(2, 0)  # the log of the last one; before the lock it was still another's
     ending = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, ending.set)

@@ -76,7 +76,8 @@ class SocketPool(HostPool):
                     streams = await asyncio.open_unix_connection(self._path, limit=LONGEST_LINE)
                 except OSError as error:
                     raise NoDisplay(
-                        f"no fleet can be reached at {self._path} ({error.strerror}): start one with: deskhand fleet up"
+                        f"no fleet can be reached at {self._path} ({error.strerror}): start one with:"
+                        f" deskhand fleet up{_name_option(self._path)}"
                     ) from None
                 self._connection = _Connection(*streams)
             return self._connection
@@ -148,6 +149,15 @@ class _Connection:
             for answered in self._asked.values():
                 if not answered.done():
                     answered.set_result(({"lost_way": True}, None))
+
+
+def _name_option(path: str) -> str:
+    """What ``deskhand fleet up`` needs for a fleet to listen at ``path``; the default's needs nothing."""
+    name = os.path.basename(path).removesuffix(".sock")
+    try:
+        return f" --name {name}" if name != "default" and socket_of(name) == path else ""
+    except SetupError:
+        return ""
 
 
 def encoded(value: Any) -> bytes:

@@ -44,7 +44,7 @@ def start_service(
     """
     path = socket_of(name)
     options_and_page = [json.dumps(options.as_dict()), json.dumps(asdict(page) if page is not None else None)]
-    log = os.open(_log_of(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    log = os.open(_log_of(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     try:
         process = subprocess.Popen(
