@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from tests.probes import probe_window
 from tests.toolkits import ToolkitWindow, toolkit_window
+from tests.xservers import until
 
 import deskhand
 from deskhand.hand.errors import ActionFailed
@@ -113,8 +114,7 @@ def test_who_has_the_focus_is_looked_at_when_it_is_our_turn(openbox_display: XSe
         waiting.start()
         try:
             # It waits once it has asked for the end of the other's window.
-            while not core.get_window_attributes(conn, line["owner"]).all_event_masks & core.STRUCTURE_NOTIFY:
-                assert waiting.is_alive()
+            until(lambda: core.get_window_attributes(conn, line["owner"]).all_event_masks & core.STRUCTURE_NOTIFY)
             with probe_window(server, "another", "200x200+400+50") as another:
                 assert process.stdin is not None
                 process.stdin.close()

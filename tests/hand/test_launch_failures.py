@@ -7,12 +7,13 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.launching import Desk, argument_script, desk, own_state  # noqa: F401
+from tests.launching import Desk, argument_script, bare, desk, own_state  # noqa: F401
 from tests.x_windows import command
 from tests.xservers import until
 
 from deskhand.hand.errors import Unsupported
 from deskhand.hand.quit import quit_application
+from deskhand.hand.x11 import core
 
 
 def test_an_early_death_is_told_with_status_and_last_words(desk: Desk) -> None:
@@ -38,6 +39,26 @@ def test_the_last_words_are_one_printable_line(desk: Desk) -> None:
     words = desk.fails("noisy", script).facts["last_words"]
     assert words.isprintable()
     assert len(words) <= 300
+
+
+def test_what_every_gtk_program_says_are_no_last_words(desk: Desk) -> None:
+    noise = "(x:1): dbind-WARNING **: 1:2:3: AT-SPI: Error retrieving accessibility bus address"
+    script = argument_script(desk.directory, f"echo the reason; echo '{noise}'; exit 1\n")
+    assert desk.fails("noisy", script).facts["last_words"] == "the reason"
+
+
+def test_a_path_that_is_not_there_is_told(desk: Desk) -> None:
+    answer = desk.launch("away", command(), "Path=/no/such/directory")
+    assert answer["note"] == "its Path /no/such/directory is no directory, so it runs in /"
+
+
+def test_what_was_there_before_did_not_appear(bare: Desk) -> None:
+    """Without a window manager an application's hidden windows lie beside the others."""
+    core.create_window(bare.conn)
+    bare.conn.sync()
+    failed = bare.fails("nothing", "true", timeout=0.3)
+    assert failed.facts["candidates"] == []
+    assert "appeared" not in str(failed)
 
 
 def test_a_program_that_can_not_be_run(desk: Desk) -> None:

@@ -164,7 +164,7 @@ class TestRunning:
     @pytest.mark.parametrize(
         ("stdin", "status", "sentence"),
         [
-            (b"", 2, "the request is not JSON"),
+            (b"", 2, "the request is not JSON, but empty"),
             (b"{", 2, "the request is not JSON"),
             (b"\xff\x00", 2, "the request is not JSON"),
             (b"[" * 100_000, 2, "JSON"),
@@ -259,7 +259,7 @@ class TestRunning:
         assert done.stderr.count(b"\n") == 1
         assert b"the answer could not be written" in done.stderr
 
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
     def test_ended_in_the_middle_it_releases_what_it_held(self, display: XServer, pyz: str, number: int) -> None:
         actions = [{"action": "key_down", "keys": "shift"}, {"action": "wait", "seconds": 60}]
         with RawWindow(display) as window:

@@ -130,6 +130,14 @@ def test_noise_on_a_huge_screen_keeps_both_limits(accelerated: bool) -> None:
     assert (part.width, part.height, part.scale) == (400, 300, 1.0)  # the full picture stays to be had by regions
 
 
+@pytest.mark.parametrize("size", [(13, 4001), (4001, 13)])
+def test_the_scale_of_a_narrow_picture_leads_back(size: tuple[int, int]) -> None:
+    width, height = size
+    picture = make_picture(capture_of(width, height, bytes(4 * width * height)), 1)
+    assert abs(picture.width / picture.scale - width) <= 1
+    assert abs(picture.height / picture.scale - height) <= 1
+
+
 @pytest.mark.parametrize("limit", [20_000, 100_000, 1_000_000])
 def test_max_bytes(accelerated: bool, limit: int) -> None:
     picture = make_picture(capture_of(800, 600, os.urandom(4 * 800 * 600)), 1, max_bytes=limit)

@@ -73,13 +73,22 @@ def kill(server: XServer) -> None:
 
 
 class TestEnding:
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
     def test_a_signal_removes_the_socket(self, display: XServer, path: Path, number: int) -> None:
         with resident(display, path) as process:
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
             process.send_signal(number)
             assert process.wait(20) == 0
             assert not path.exists()
+
+    def test_one_that_is_to_outlive_its_terminal_does(self, display: XServer, path: Path) -> None:
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # inherited, as with nohup(1)
+        try:
+            with resident(display, path) as process, Client(path) as client:
+                process.send_signal(signal.SIGHUP)
+                assert client.act(HERE)["ok"]
+        finally:
+            signal.signal(signal.SIGHUP, before)
 
     def test_a_signal_while_a_client_is_connected(self, display: XServer, path: Path) -> None:
         with resident(display, path) as process, Client(path) as client:

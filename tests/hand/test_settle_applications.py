@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from tests.probes import probe_window
 from tests.settle_windows import settle_window
 from tests.xservers import put_pixels, until
 
@@ -127,17 +128,27 @@ def test_a_throbber_promises_more(openbox_display: XServer, hand: Hand) -> None:
 
 @pytest.mark.parametrize("mode", ["spin", "clock"])
 def test_what_moves_by_itself_is_learnt(openbox_display: XServer, hand: Hand, mode: str) -> None:
-    """A throbber that turns for ever costs one wait; a clock beside costs none."""
+    """A throbber that turns for ever costs one wait, and is named each time; a clock beside costs none."""
     with settle_window(openbox_display, hand.display.conn, "tk", mode):
         first = act(hand, {"action": "move", "x": 1270, "y": 790}, timeout=2.0)
         assert first["settle"] == ("timeout" if mode == "spin" else "settled"), first
         if mode == "spin":
             (place,) = first["moving"]
             assert max(place[2:]) <= 16
-        answer = act(hand, {"action": "type", "text": "a"})
-        assert answer["settle"] == "settled"
-        assert answer["moving"] == []
-        assert RED in shown(hand)
+        for _ in range(3):
+            answer = act(hand, {"action": "type", "text": "a"})
+            assert answer["settle"] == ("animating" if mode == "spin" else "settled")
+            assert answer["settled"] is (mode != "spin")
+            assert answer["moving"] == first["moving"]
+            assert RED in shown(hand)
+
+
+def test_an_animation_is_told_each_time(openbox_display: XServer, hand: Hand) -> None:
+    with probe_window(openbox_display, "--animate"):
+        for x in range(200, 205):
+            answer = act(hand, {"action": "move", "x": x, "y": 200})
+            assert (answer["settled"], answer["settle"]) in ((False, "animating"), (False, "timeout")), answer
+            assert answer["moving"], answer
 
 
 class Cursor:

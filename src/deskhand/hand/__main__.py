@@ -25,7 +25,7 @@ from typing import Dict, List, Optional
 
 _WITH_VALUE = ("display", "xauthority", "session", "timeout", "resident", "ask", "silence")
 _FLAGS = ("raw", "stream", "text", "help", "clipboard-owner")
-#: The exit status of a process that SIGINT or SIGTERM ended, as shells have it for SIGINT.
+#: The exit status of a process that SIGINT, SIGTERM or SIGHUP ended, as shells have it for SIGINT.
 INTERRUPTED = 130
 
 
@@ -83,7 +83,7 @@ def _answer(options: Dict[str, str]) -> int:
     from .caller import Caller, release
     from .errors import DeskhandError
     from .hand import Hand
-    from .resident import read_request, read_standard_input, serve
+    from .resident import ending_signals, read_request, read_standard_input, serve
 
     hand = Hand(
         options.get("display"), options.get("xauthority"), options.get("session"), float(options.get("timeout", 5.0))
@@ -100,6 +100,7 @@ def _answer(options: Dict[str, str]) -> int:
         silence = float(options["silence"]) if "silence" in options else None
         return serve_stream(hand, 0, 1, "text" in options, silence)
     ended: List[int] = []
+    ends: List[int] = []
     caller = Caller(hand, None, 1 if sys.stdout is not None else None)
 
     def end(number: int, _frame: object) -> None:
@@ -109,13 +110,14 @@ def _answer(options: Dict[str, str]) -> int:
 
     try:
         request = read_request(read_standard_input())
-        for number in (signal.SIGTERM, signal.SIGINT):
+        ends = ending_signals()
+        for number in ends:
             signal.signal(number, end)
         with caller.watched():
             reply = answer(hand, request, caller.waits)
     except DeskhandError as error:
         reply = error_reply(error)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in ends:
         signal.signal(number, signal.SIG_IGN)  # what is left is short
     try:
         if ended:

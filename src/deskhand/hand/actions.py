@@ -83,7 +83,8 @@ def _list_of(check_item: Any, low: int, high: int) -> Any:
         if not isinstance(value, (list, tuple)):
             raise ValueError("must be a list")
         if not low <= len(value) <= high:
-            raise ValueError(f"must have {low} to {high} items, not {len(value)}")
+            span = f"{low} to {high}" if low != high else str(low)
+            raise ValueError(f"must have {span} items, not {len(value)}")
         return [check_item(item) for item in value]
 
     return check

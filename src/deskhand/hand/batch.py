@@ -6,6 +6,7 @@ known so far in ``facts["answer"]``.
 
 from __future__ import annotations
 
+import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .client_processes import Newcomers
@@ -123,13 +124,14 @@ class _Running:
         last, self.performer.last = self.performer.last, None
         if last is None:
             return NOT_WAITED
-        if wish.mode == "fixed":
-            return wait_fixed(self._display.conn, watch, wish.timeout)
         conn, pings = self._display.conn, self._display.pings
-        verdict = wait_until_settled(conn, pings, watch, last, wish.timeout, wish.strict, self._newcomers)
-        if not verdict.settled:
-            self._display.ambient.learn(watch)
-        return verdict
+        if wish.mode == "fixed":
+            verdict = wait_fixed(conn, watch, wish.timeout)
+        else:
+            verdict = wait_until_settled(conn, pings, watch, last, wish.timeout, wish.strict, self._newcomers)
+            if not verdict.settled:
+                self._display.ambient.learn(watch)
+        return verdict.beside(watch.moving_ignored(max(last.time, time.monotonic() - 1.0)))
 
     def answer(self, verdict: Verdict) -> Answer:
         """The answer as it stands."""

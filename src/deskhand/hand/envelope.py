@@ -207,7 +207,10 @@ def _known(value: Dict[Any, Any], names: Iterable[str], where: str) -> None:
 def _nearest(name: Any, names: Iterable[str]) -> str:
     import difflib
 
-    near = difflib.get_close_matches(str(name)[:100], list(names), 1, 0.5)
+    names = list(names)
+    if not names:
+        return ": it takes none"
+    near = difflib.get_close_matches(str(name)[:100], names, 1, 0.5)
     return f": did you mean {near[0]!r}?" if near else f": use one of {', '.join(names)}"
 
 

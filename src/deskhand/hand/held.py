@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from typing import Iterable, Iterator, List, Optional, Tuple
+from typing import Callable, Iterable, Iterator, List, Optional, Tuple
 
 from .errors import ActionFailed
 from .owned_property import Line, OwnedProperty
@@ -26,7 +26,7 @@ KEY, BUTTON = "key", "button"
 #: Seconds that the server may keep input back. A window manager freezes the pointer at a click until it has seen it (X
 #: Window System Protocol, GrabButton and AllowEvents), and on a busy machine that takes a while.
 THAW_SECONDS = 3.0
-#: Seconds between two looks at what no event tells.
+#: Seconds between two looks whether it does so still: no event tells.
 LOOK_SECONDS = 0.002
 #: Seconds that what a named session left down at a clean exit stays down.
 KEEP_SECONDS = 60.0
@@ -88,9 +88,13 @@ class Ledger:
         try:
             yield
         finally:
-            kept_back = self.release(new)
-        if kept_back:
-            self._await_thaw(kept_back)
+            kept_back = [item for item in self.release(new) if item[0] == BUTTON]
+        # Keys may wait in the server's queue: they have no place, and stay in order.
+        if kept_back and not thawed(self._conn, lambda: not _seen_down(core.input_state(self._conn), kept_back)):
+            raise ActionFailed(
+                f"a button is down {THAW_SECONDS:g} s after its release: the window manager keeps the click back, or a"
+                " person holds the button; look again before the next action"
+            )
 
     def release(self, codes: Iterable[Tuple[str, int]]) -> List[Tuple[str, int]]:
         """Release ``codes``, last pressed first; gives those that were seen to be down."""
@@ -98,22 +102,6 @@ class Ledger:
         released = _release(self._conn, wanted)
         self.drop_all(wanted)
         return released
-
-    def _await_thaw(self, codes: List[Tuple[str, int]]) -> None:
-        """Wait until the server shows ``codes`` as up: a click goes astray when the pointer moves on before that."""
-        deadline = time.monotonic() + THAW_SECONDS
-        while True:
-            down = [item for item in codes if _is_down(core.input_state(self._conn), item)]
-            if not down:
-                return
-            if time.monotonic() >= deadline:
-                break
-            self._conn.wait(lambda: False, LOOK_SECONDS)
-        if any(kind == BUTTON for kind, _ in down):
-            raise ActionFailed(
-                f"the click has not arrived in {THAW_SECONDS:g} s: the window manager keeps it back, or a person holds"
-                " the button; look again before the next action"
-            )
 
     def release_all(self) -> List[Tuple[str, int]]:
         """Release everything we hold."""
@@ -181,6 +169,16 @@ def _is_entry(value: Line) -> bool:
     return 0 < code < 256 and 0 < owner < 1 << 32
 
 
+def thawed(conn: Connection, arrived: Callable[[], bool]) -> bool:
+    """Look until what was sent has ``arrived``, ``THAW_SECONDS`` at most; tells whether it has."""
+    deadline = time.monotonic() + THAW_SECONDS
+    while not arrived():
+        if time.monotonic() >= deadline:
+            return False
+        conn.wait(lambda: False, LOOK_SECONDS)
+    return True
+
+
 def _release(conn: Connection, codes: List[Tuple[str, int]]) -> List[Tuple[str, int]]:
     """Send a release for each of ``codes``; gives those that the server had as down.
 
@@ -194,17 +192,20 @@ def _release(conn: Connection, codes: List[Tuple[str, int]]) -> List[Tuple[str, 
         xtest.fake_input(conn, xtest.KEY_RELEASE if kind == KEY else xtest.BUTTON_RELEASE, code)
     conn.sync()  # one round trip for all of it: the state was asked for first, so it is that of before
     state = core.take_input_state(conn, asked)
-    # The core state tells of five buttons; the others are told on the word of the ledger.
-    return [item for item in codes if _is_down(state, item) is not False]
+    return [item for item in codes if _is_down(state, item, unseen=True)]
 
 
-def _is_down(state: core.InputState, item: Tuple[str, int]) -> Optional[bool]:
-    """Whether the server has it as down; None for the buttons that the core state does not tell of."""
+def _seen_down(state: core.InputState, codes: List[Tuple[str, int]]) -> List[Tuple[str, int]]:
+    return [item for item in codes if _is_down(state, item, unseen=False)]
+
+
+def _is_down(state: core.InputState, item: Tuple[str, int], unseen: bool) -> bool:
+    """Whether the server has it as down; ``unseen`` for buttons after the fifth, which the core state leaves out."""
     kind, code = item
     if kind == KEY:
         return code in state.keycodes
     logical = state.pointer_mapping[code - 1] if code <= len(state.pointer_mapping) else code
-    return bool(state.mask >> (7 + logical) & 1) if 1 <= logical <= 5 else None
+    return bool(state.mask >> (7 + logical) & 1) if 1 <= logical <= 5 else unseen
 
 
 def _now() -> float:

@@ -294,7 +294,7 @@ def _by_pattern(name: str) -> Optional[str]:
         if function:
             return f"F{function}" if int(function) <= 35 else None
         return f"KP_{pad}" if pad else str(letter or digit)
-    match = re.fullmatch(r"U([0-9A-Fa-f]{4,6})", name)
+    match = re.fullmatch(r"[Uu]([0-9A-Fa-f]{4,6})", name)
     if match:
         point = int(match[1], 16)
         if point < 0x110000 and not 0xD800 <= point <= 0xDFFF and chr(point).isprintable():
@@ -303,7 +303,7 @@ def _by_pattern(name: str) -> Optional[str]:
 
 
 def _by_any_case(name: str) -> Optional[str]:
-    if name.startswith("XK_"):
+    if name[:3].upper() == "XK_":
         name = name[3:]
         if name in _table():
             return name

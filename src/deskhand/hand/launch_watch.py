@@ -50,9 +50,12 @@ class LaunchWatch:
         self._startup_id = ""
         self._startup_time: Optional[int] = None
         self._old: Dict[int, Window] = {window.id: window for window in read_all(conn)}
+        there = window_ids(conn)
         if managed(conn):
             # A client list names windows that are not shown too: minimised, or on other desktops.
-            self._old.update((window.id, window) for window in read_windows(conn, window_ids(conn)))
+            self._old.update((window.id, window) for window in read_windows(conn, there))
+        #: Without a client list these are also what an application keeps and never shows, such as menus.
+        self._there: Set[int] = set(there)
         self._active = active_window(conn)
         watch(conn, list(self._old), WINDOW_EVENTS)
         #: Why the windows seen so far do not count, the last look's: ``(window, reason)``.
@@ -78,7 +81,8 @@ class LaunchWatch:
         for window in read_windows(conn, new):
             reason = self._does_not_count(window, desktop)
             if reason:
-                self.candidates.append((window, reason))
+                if window.id not in self._there:
+                    self.candidates.append((window, reason))
             else:
                 sights.append(Sight("window", window, self._is_its_own(window, launching)))
         for window in read_windows(conn, [one for one in ids if one in self._old]):

@@ -28,6 +28,8 @@ _BOOT = (
 _BUSES = ("dbus-daemon", "dbus-launch", "dbus-broker-launch")
 _TAIL = 8192
 _LONGEST_LINE = 300
+#: Every GTK program says this where no accessibility bus runs, also one that died of something else.
+_NOISE = "dbind-WARNING"
 
 
 class Account(NamedTuple):
@@ -140,7 +142,7 @@ class LaunchedProcess:
             self.empty = True
 
     def last_words(self) -> str:
-        """The last line of the application's output that is not empty; ``""`` when there is none."""
+        """The last line of the application's output that says anything; ``""`` when there is none."""
         try:
             size = os.fstat(self._log).st_size
             tail = os.pread(self._log, _TAIL, max(0, size - _TAIL)).decode("utf-8", "replace")
@@ -148,7 +150,7 @@ class LaunchedProcess:
             return ""
         for line in reversed(tail.splitlines()):
             text = "".join(character if character.isprintable() else " " for character in line).strip()
-            if text:
+            if text and _NOISE not in text:
                 return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 3] + "..."
         return ""
 

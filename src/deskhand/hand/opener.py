@@ -160,6 +160,9 @@ def _by_exec_line(
         argv = [*before, *argv]
         name = f"Exec line in {terminal}"
     directory = entry.path_key or env.get("HOME") or "/"
+    if entry.path_key and not os.path.isdir(os.path.join("/", entry.path_key)):
+        missing = f"its Path {entry.path_key} is no directory, so it runs in /"
+        note = f"{note}; {missing}" if note else missing
     return Opener(name, tuple(argv), directory, True, note)
 
 

@@ -15,7 +15,10 @@ MAX_BYTES = 3_750_000
 
 
 class Picture(NamedTuple):
-    """``content`` is the encoded file; ``scale`` is picture pixels per screen pixel."""
+    """``content`` is the encoded file; ``scale`` is picture pixels per screen pixel, along the long edge.
+
+    The short edge of a narrow picture is rounded too much to tell.
+    """
 
     content: bytes
     format: str
@@ -80,7 +83,7 @@ def make_picture(
         content,
         format,
         *size,
-        round(size[0] / width, 6),
+        round(max(size) / max(width, height), 6),
         sequence,
         taken.time,
         digest,

@@ -6,11 +6,10 @@ XTestFakeInput), so they hold exactly, whatever this process is doing.
 
 from __future__ import annotations
 
-import time
 from typing import List, Sequence, Tuple
 
 from .errors import ActionFailed, nothing_sent
-from .held import BUTTON, LOOK_SECONDS, THAW_SECONDS, Ledger
+from .held import BUTTON, Ledger, thawed
 from .x11 import Connection, core, xtest
 
 #: Logical buttons (X Window System Protocol, 4, and the common use of 4 to 9).
@@ -48,14 +47,10 @@ class Pointer:
         self._arrive(point)
 
     def _arrive(self, point: Point) -> None:
-        deadline = time.monotonic() + THAW_SECONDS
-        while True:
-            at = self.position()  # a round trip, so the motion has been carried out, unless the pointer is frozen
-            if at == point:
-                return
-            if time.monotonic() >= deadline:
-                raise ActionFailed(f"the pointer went to {at} and not to {point}: another program confines or moves it")
-            self._conn.wait(lambda: False, LOOK_SECONDS)
+        # Each look is a round trip, so that the motion has been carried out, unless the pointer is frozen.
+        if not thawed(self._conn, lambda: self.position() == point):
+            at = self.position()
+            raise ActionFailed(f"the pointer went to {at} and not to {point}: another program confines or moves it")
 
     def click(self, button: str, count: int = 1) -> None:
         """Press and release where the pointer is, ``count`` times."""

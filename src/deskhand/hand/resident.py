@@ -32,7 +32,7 @@ PATIENCE = 10.0
 
 
 def serve(path: str, hand: Hand) -> int:
-    """Answer on a new unix socket at ``path`` (mode 0600) until SIGTERM or SIGINT; removes it at the end.
+    """Answer on a new unix socket at ``path`` (mode 0600) until SIGTERM, SIGINT or SIGHUP; removes it at the end.
 
     Raises:
         SetupError: something else is there already, or it can not be made.
@@ -43,7 +43,7 @@ def serve(path: str, hand: Hand) -> int:
     wake, waker = os.pipe()
     os.set_blocking(waker, False)
     signal.set_wakeup_fd(waker)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in ending_signals():
         signal.signal(number, lambda *_: None)
     print(json.dumps({"resident": path, "pid": os.getpid()}), flush=True)
     kept_until: Optional[float] = None
@@ -69,6 +69,12 @@ def serve(path: str, hand: Hand) -> int:
             hand.close()
         except DeskhandError:
             pass  # the display is gone, and what was held on it
+
+
+def ending_signals() -> List[int]:
+    """The signals that end a hand; SIGHUP unless it was started to outlive its terminal (nohup)."""
+    outlives = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    return [signal.SIGTERM, signal.SIGINT, *([] if outlives else [signal.SIGHUP])]
 
 
 def ask(path: str, request: bytes) -> Tuple[bytes, int]:
@@ -291,6 +297,10 @@ def read_request(data: bytes) -> Any:
     """
     if len(data) > MAX_REQUEST:
         raise _too_long()
+    if not data.strip():
+        raise BatchRefused(
+            'the request is not JSON, but empty: send {"actions": [{"action": "screenshot"}]} or the like'
+        )
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_each_once)
     except RecursionError:

@@ -98,6 +98,11 @@ class ScreenWatch:
         """From now on changes inside these places, [x, y, width, height], do not count."""
         self._ignored = list(places)
 
+    def moving_ignored(self, since: float) -> List[List[int]]:
+        """The places to ignore in which something changed by itself since then."""
+        alone = [rect for change in self.changes if change.caret and change.time >= since for rect in change.rects]
+        return [list(place) for place in self._ignored if any(_overlap(place, rect) for rect in alone)]
+
     def changed_in(self, place: Rect, since: float) -> int:
         """How often anything inside ``place`` has changed since then, what does not count included."""
         inside = [c for c in self.changes if c.time >= since and any(_overlap(place, rect) for rect in c.rects)]

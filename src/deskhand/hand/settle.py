@@ -13,7 +13,8 @@ The policy (found and measured in ``bench/settle``, "adapted"):
    has gone; while a window covers a panel which will hide; while a command runs in a terminal, or its shell has work;
    while a program that a click or a key has started has no window yet; while the pointer says "busy"; and while a
    button that a key may have pressed has not acted.
-5. What keeps changing in one small place is an animation: named, and not waited for. A throbber is waited for.
+5. What keeps changing in one small place is an animation: named, and not waited for. A throbber is waited for. What
+   moved before the action (``ambient``) and does so still is named too.
 6. Bounded by the timeout.
 """
 
@@ -69,6 +70,12 @@ class Verdict(NamedTuple):
     @property
     def settled(self) -> bool:
         return self.outcome in ("settled", "none")
+
+    def beside(self, moving: List[List[int]]) -> "Verdict":
+        """The same, where something was known to move and does so still."""
+        if not moving:
+            return self
+        return Verdict("animating" if self.settled else self.outcome, self.waited, [*self.moving, *moving])
 
 
 NOT_WAITED = Verdict("none", 0.0, [])

@@ -77,7 +77,7 @@ def find_cookie(display: DisplayName, path: str) -> Tuple[Optional[bytes], str]:
         for_us = for_us or (local and entry.family == FAMILY_LOCAL and entry.address == here)
         for_us = for_us or (display.host != "" and _is_address_of(entry, display.host))
         if for_us and entry.name == MIT_MAGIC_COOKIE and entry.number in (b"", number):
-            return entry.data, f"the cookie in {path}"
+            return entry.data, f"the cookie in {path} was tried"
         others = True
     return None, f"{path} holds {'cookies for other displays only' if others else 'no cookie'}"
 

@@ -153,7 +153,7 @@ class Connection:
             reason = body[: reason_length if status == 0 else None].decode("latin-1").strip(" \0\n")
             raise NoDisplay(
                 f"display {self.name} refuses this connection ({reason or 'no reason given'}):"
-                f" tried {self.cookie_note}; set XAUTHORITY to the file of the user the display belongs to"
+                f" {self.cookie_note}; set XAUTHORITY to the file of the user the display belongs to"
             )
         self.setup = parse_setup(body)
         wire.arrived = self._parse
