@@ -90,8 +90,8 @@ def test_without_a_limit_there_is_none() -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("limit", [0, -1])
-def test_no_budget_at_all_is_a_mistake(limit: int) -> None:
+@pytest.mark.parametrize("limit", [0, -1, True, 1.5, "3"])
+def test_no_budget_at_all_is_a_mistake(limit: Any) -> None:
     with pytest.raises(ValueError, match="max_actions"):
         Session(Told(), max_actions=limit)
 

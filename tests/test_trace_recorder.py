@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from deskhand.hand.errors import SetupError
 from deskhand.trace import TraceRecorder, write_page
 from deskhand.trace.redaction import MASK, Redactor
+from deskhand.trace.steps import read_events
 
 SECRET = "pä$$ 'w<o>rd\" & 7"
 PIXELS = b"\x89PNG\r\n\x1a\nnot a picture, but bytes: \x00\xff\r\n"
@@ -197,6 +198,34 @@ def test_what_no_json_holds_is_recorded_all_the_same(tmp_path: Path) -> None:
     assert events[0]["facts"] == {"path": "/x", "set": [1], "raw": "(3 bytes)"}
     assert events[1]["envelope"]["actions"][0]["x"] == "nan"
     assert events[2]["answer"]["picture"] == {"width": 3}
+
+
+def test_what_is_too_deep_or_too_long_is_recorded_in_a_word(tmp_path: Path) -> None:
+    deep: Any = {"action": "type", "secret": True, "text": "at the bottom"}
+    for _ in range(3000):
+        deep = [deep]
+    trace = TraceRecorder(tmp_path, goal="numbers and depth")
+    trace.batch(
+        batch({"action": "move", "x": 10**400, "y": -(10**5000)}, {"action": deep}), {"ok": False}, None, "png", 0, 0
+    )
+    trace.say("at the bottom")
+    trace.model_turn(
+        "m", given=None, reply='{"secret": ' + "[" * 900 + "]" * 900 + "}", text="", facts={}, started=0, elapsed_s=0
+    )
+    trace.finish("done")
+    events, long = lines(tmp_path), "(a number that long)"
+    assert events[1]["envelope"]["actions"][0] == {"action": "move", "x": long, "y": long}
+    assert "(nested too deep)" in json.dumps(events[1])
+    assert events[2]["text"] == MASK
+    assert write_page(tmp_path).read_text()
+
+
+def test_a_line_nobody_can_read_is_a_broken_line(tmp_path: Path) -> None:
+    trace = TraceRecorder(tmp_path, goal="one line too deep")
+    trace.finish("done")
+    with open(tmp_path / "trace.jsonl", "ab") as file:
+        file.write(b"[" * 50_000 + b"]" * 50_000 + b"\n")
+    assert read_events(tmp_path / "trace.jsonl")[1] == 1
 
 
 # ---- secrets

@@ -15,8 +15,8 @@ class Budget:
     """
 
     def __init__(self, most: int | None = None) -> None:
-        if most is not None and most < 1:
-            raise ValueError("max_actions must be 1 or more, or None for no limit")
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+            raise ValueError("max_actions must be a whole number, 1 or more, or None for no limit")
         self.most = most
         #: Actions tried so far.
         self.used = 0

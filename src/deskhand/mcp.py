@@ -16,8 +16,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Literal, cast
@@ -162,14 +163,43 @@ async def serve_stdio(session: Session, structured: Structured = "auto") -> None
         computer = ComputerServer(session, launching, structured)
         served = computer.server
         # The SDK's own streams wait for a read or a write that nothing ends, also when the process is told to end.
-        lines, output = cast(Any, StandardInput()), cast(Any, StandardOutput())
-        async with stdio_server(lines, output) as (reading, writing):
+        output = StandardOutput()
+        lines = _messages(StandardInput(), output)
+        async with stdio_server(cast(Any, lines), cast(Any, output)) as (reading, writing):
             try:
                 await served.run(reading, writing, served.create_initialization_options())
             finally:
                 await computer.aclose()
     finally:
         await session.aclose()
+
+
+async def _messages(lines: AsyncIterable[str], output: StandardOutput) -> AsyncIterator[str]:
+    """The lines that are messages. Any other is answered here: the SDK leaves who sent it waiting.
+
+    Source: JSON-RPC 2.0 Specification, section 5.1, Error object.
+    """
+    async for line in lines:
+        if not line.strip():
+            continue
+        try:
+            types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            with contextlib.suppress(OSError):  # nobody reads any more, and soon nobody writes
+                await output.write(json.dumps(_no_message(line)) + "\n")
+        else:
+            yield line
+
+
+def _no_message(line: str) -> dict[str, Any]:
+    """What the sender of a line is told that is no message."""
+    code, text, number = types.PARSE_ERROR, "Parse error: a message is one line of JSON", None
+    with contextlib.suppress(ValueError, RecursionError):
+        said = json.loads(line)
+        code, text = types.INVALID_REQUEST, "Invalid Request: a message is a JSON-RPC 2.0 object with a method"
+        if isinstance(said, dict) and isinstance(said.get("id"), (str, int)) and not isinstance(said["id"], bool):
+            number = said["id"]
+    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": text}}
 
 
 def _described(tool: Tool, structured: bool) -> types.Tool:

@@ -207,10 +207,16 @@ class TestWhatGoesWrong:
             (Finished(137, b"", b""), "no answer (exit status 137)"),
             (Finished(0, b"{}", b""), "no answer"),
             (Finished(0, b"[]\n", b""), "no answer"),
-            (Finished(0, b"Welcome!\n{}\n", b""), "no answer"),
+            (Finished(0, b"Welcome!\n", b""), "no answer"),
+            (Finished(0, b'{"ok": true, "sent": "all", "results": [], "picture": 5}\n', b""), "no answer"),
+            (
+                Finished(0, b'{"ok": true, "sent": "all", "results": [], "picture": {"bytes": -4}}\nPNG', b""),
+                "no answer",
+            ),
+            (Finished(0, b'{"a": ' * 100_000 + b"\n", b""), "no answer"),
             (Finished(0, b'{"ok": true, "sent": "all", "results": [], "picture": {"bytes": 9}}\nPNG', b""), "cut off"),
         ],
-        ids=range(6),
+        ids=range(9),
     )
     def test_no_whole_answer(self, answer: Finished, part: str) -> None:
         asked: list[bytes] = []
@@ -225,6 +231,53 @@ class TestWhatGoesWrong:
         assert error.sent == ("all" if part == "cut off" else "unknown")
         assert sum(b"move" in stdin for stdin in asked if len(stdin) < 1000) == 1
         assert asked[-1] == b'{"request": "release"}'
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            b"{}",
+            b'{"ok": true}',
+            b'{"ok": true, "sent": "all", "results": "x"}',
+            b'{"ok": true, "sent": "all", "results": [{}]}',
+            b'{"ok": false, "kind": "refused", "error": "no", "message": "x", "self": 1}',
+        ],
+    )
+    def test_what_no_hand_answers(self, answer: bytes) -> None:
+        async def function(argv: Sequence[str], stdin: bytes) -> Finished:
+            return Finished(0, b"/tmp/the hand\n" if "-c" in argv else answer + b"\n", b"")
+
+        assert self.error(Guest(function)).sent == "unknown"
+
+    @pytest.mark.parametrize("resident", [False, True])
+    def test_a_shell_that_greets_first(self, display: XServer, resident: bool) -> None:
+        """What a login shell there says on its standard output is no part of the path, nor of an answer."""
+        greeting = ("sh", "-c", 'echo "Welcome!"; echo; exec "$@"', "sh")
+        transport = Transport("greeting", (*greeting, *guests.bare().prefix))
+
+        async def work() -> None:
+            guest = Guest(transport, display.display, python=guests.PYTHON, resident=resident)
+            outcome = await guest.act({**MOVE, "picture": True})
+            assert outcome.ok
+            assert outcome.picture is not None
+            assert outcome.picture.startswith(b"\x89PNG")
+            await guest.aclose()
+
+        run(work())
+
+    def test_a_function_that_greets_first(self, display: XServer) -> None:
+        async def function(argv: Sequence[str], stdin: bytes) -> Finished:
+            process = await asyncio.create_subprocess_exec(
+                *guests.bare().command(argv), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+            )
+            said, _ = await process.communicate(stdin)
+            return Finished(process.returncode or 0, b"Welcome!\n" + said, b"")
+
+        async def work() -> None:
+            guest = Guest(function, display.display, python=guests.PYTHON)
+            assert (await guest.act({**MOVE, "picture": True})).picture
+            await guest.aclose()
+
+        run(work())
 
     @pytest.mark.slow
     @pytest.mark.parametrize("resident", [False, True])

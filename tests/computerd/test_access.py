@@ -175,6 +175,12 @@ def test_a_token_file_that_is_none(server: XServer, tmp_path: Path, content: byt
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_a_token_file_that_is_a_directory(server: XServer, tmp_path: Path) -> None:
+    done = _serve(server, "--token-file", str(tmp_path))
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert f"the token file {tmp_path} is no file" in done.stderr
+
+
 def test_without_a_token_it_does_not_start(server: XServer, tmp_path: Path) -> None:
     for options in ((), ("--token-file", str(tmp_path / "missing")), ("--token-fd", "77")):
         done = _serve(server, *options)

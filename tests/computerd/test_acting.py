@@ -251,6 +251,7 @@ def test_the_screenshot_has_a_tag(running: RunningDaemon, window: Received) -> N
         assert json.loads(first.headers["deskhand-picture"])["hash"] == tag.strip('"')
         same = client.get("/screenshot", headers={"If-None-Match": f'"other", {tag}'})
         assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", tag)
+        assert client.get("/screenshot", headers={"If-None-Match": "*"}).status_code == 304
         window.paint(0xC03000)
         changed = client.get("/screenshot", headers={"If-None-Match": tag})
         assert changed.status_code == 200
@@ -260,6 +261,8 @@ def test_the_screenshot_has_a_tag(running: RunningDaemon, window: Received) -> N
         for wrong in (
             {"format": "gif"},
             {"max_edge": "big"},
+            {"max_edge": "1_000"},
+            {"max_edge": "\u0663\u0662"},
             {"region": "1,2,3"},
             {"region": "0,0,0,0"},
             {"size": "1"},

@@ -103,6 +103,9 @@ def test_pictures_without_a_batch(running: RunningDaemon) -> None:
         ("http://127.0.0.1:9", NoDisplay, "no computerd can be reached"),
         ("unix:/no/such/socket", NoDisplay, "no computerd can be reached"),
         ("ftp://127.0.0.1", (NoDisplay, SetupError), "127.0.0.1"),
+        ("http://127.0.0.1:99999", SetupError, "is no address of a computerd"),
+        ("http://me:hunter2@127.0.0.1:9", SetupError, "holds no user and no password"),
+        ("http://me:hunter2@127.0.0.1:99999", SetupError, "holds no user and no password"),
     ],
 )
 def test_nobody_there(url: str, error: Any, part: str) -> None:
@@ -112,6 +115,7 @@ def test_nobody_there(url: str, error: Any, part: str) -> None:
             await desktop.act(MOVE)
         assert caught.value.sent == "none"
         assert "\n" not in str(caught.value)
+        assert "hunter2" not in str(caught.value)
         await desktop.aclose()
 
     run(work())
@@ -144,6 +148,9 @@ def answering(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
+            answer(self)
+
+        def do_GET(self) -> None:
             answer(self)
 
         def log_message(self, *args: object) -> None:
@@ -180,12 +187,15 @@ def _says(
     [
         (_says(200, b"<html>", "text/html"), BackendError),
         (_says(200, b"[]", "application/json"), BackendError),
+        (_says(200, b"{}", "application/json"), BackendError),
+        (_says(200, b"[" * 50_000, "application/json"), BackendError),
+        (_says(400, b"[" * 50_000, "application/json"), BackendError),
         (_says(200, b"--b\r\n", "multipart/mixed; boundary=b"), BackendError),
         (_says(502, b"Bad gateway", "text/plain"), BackendError),
         (_says(307, b"", "text/plain"), BackendError),
         (_says(200, b'{"ok": tr', "application/json", 500), DisplayLost),
     ],
-    ids=["html", "list", "parts", "gateway", "redirect", "cut"],
+    ids=["html", "list", "object", "deep", "deep problem", "parts", "gateway", "redirect", "cut"],
 )
 def test_what_is_not_computerd(answer: Any, error: type[Exception]) -> None:
     async def work(url: str) -> None:
@@ -194,6 +204,9 @@ def test_what_is_not_computerd(answer: Any, error: type[Exception]) -> None:
             await desktop.act(MOVE)
         assert getattr(caught.value, "sent", None) == "unknown"
         assert "\n" not in str(caught.value)
+        for look in (desktop.apps, desktop.windows, lambda: desktop.lease("me").take(1.0)):
+            with pytest.raises(BackendError):
+                await look()
         await desktop.aclose()
 
     with answering(answer) as url:

@@ -62,6 +62,7 @@ def test_prepare_does_nothing_where_nothing_is_set() -> None:
     [
         ({"HARBOR_CUA_DESKTOP": "mine"}, False, "HARBOR_CUA_DESKTOP='mine'"),
         ({"HARBOR_CUA_DESKTOP": "existing", "HARBOR_CUA_SETTLE": "soon"}, False, "HARBOR_CUA_SETTLE='soon'"),
+        ({"HARBOR_AGENT_MAX_ITERATIONS": "9" * 5000}, False, "HARBOR_AGENT_MAX_ITERATIONS='9"),
         ({"HARBOR_AGENT_MAX_ITERATIONS": "many"}, False, "HARBOR_AGENT_MAX_ITERATIONS='many'"),
         ({"HARBOR_CUA_DESKTOP": "existing", "HARBOR_MAX_SEQ_LEN": "9"}, False, "HARBOR_MAX_SEQ_LEN"),
         ({"HARBOR_CUA_DESKTOP": "existing", "HARBOR_CUA_KEEP_SCREENSHOTS": "2"}, True, "only grows"),

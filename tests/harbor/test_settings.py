@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -51,6 +52,24 @@ def test_every_variable_is_read() -> None:
 def test_an_unknown_setting_is_named() -> None:
     with pytest.raises(BadSetting, match="there is no setting setle"):
         Settings.of(setle="quiet")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"settle_sec": 10**400},
+        {"settle_sec": "1_0"},
+        {"settle_sec": "\u0663"},
+        {"settle_sec": "9" * 5000},
+        {"keep_screenshots": 10**5000},
+        {"screenshot_size": "9" * 5000},
+    ],
+    ids=range(6),
+)
+def test_a_value_is_refused_in_a_short_line(given: dict[str, Any]) -> None:
+    with pytest.raises(BadSetting, match=next(iter(given))) as caught:
+        Settings.of(**given)
+    assert len(str(caught.value)) < 250
 
 
 @given(st.dictionaries(st.sampled_from(VARIABLES), st.text(max_size=12)))

@@ -60,7 +60,7 @@ pg.sleep(1)
     ("code", "words"),
     [
         ("import os\nos.system('x')", "line 1: only pyautogui and time can be imported, not os"),
-        ("from pyautogui import click", "only pyautogui and time"),
+        ("from pyautogui import click", "write 'import pyautogui'"),
         ("__import__('os').system('x')", "line 1: __import__"),
         ("pyautogui.click(int('1'), 2)", "not a plain number"),
         ("x = 5\npyautogui.click(x, 2)", "line 1: only calls"),
@@ -94,7 +94,7 @@ pg.sleep(1)
         ("pyautogui.write(5)", "must be a string"),
         ("pyautogui.press('ctrl+c')", "use hotkey('ctrl', 'c')"),
         ("pyautogui.press('entr')", "unknown key 'entr'"),
-        ("pyautogui.hotkey()", "at least one"),
+        ("pyautogui.hotkey()", "hotkey: its keys are a list of strings, at least one"),
         ("pyautogui.hotkey('ctrl', 5)", "list of strings"),
         ("pyautogui.keyDown('nokey')", "unknown key"),
         ("time.sleep(61)", "from 0 to 60"),

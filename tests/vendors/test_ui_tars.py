@@ -46,6 +46,7 @@ def test_several_actions() -> None:
         ("type(content='don't\\tgo\\n')", "don't\tgo\n"),
         ("type(content='two\nlines')", "two\nlines"),
         ("type(content='Грüße (1)')", "Грüße (1)"),
+        ("type(content='Action: none, Action: wait()')", "Action: none, Action: wait()"),
     ],
 )
 def test_text_with_quotes_and_newlines(written: str, typed: str) -> None:
@@ -61,6 +62,7 @@ def test_text_with_quotes_and_newlines(written: str, typed: str) -> None:
         ("Action: __import__('os').system('x')", "is not an action"),
         ("Action: click(point=open('x'))", "every argument must be"),
         ("Action: click(point='<point>1 2</point>'", "can not be read"),
+        ("Action: click(point='<point>1 2</point>', point='<point>3 4</point>')", "point is given twice"),
         ("Action: jump(point='<point>1 2</point>')", "no action 'jump'"),
         ("Action: finished(content='x')\n\nwait()", "nothing may follow"),
         ("Action: " + "(" * 50_000, "can not be read"),

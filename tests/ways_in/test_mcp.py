@@ -245,6 +245,35 @@ def test_the_end_of_the_server_leaves_nothing_pressed(display: XServer, how: sig
     run(work())
 
 
+def test_what_is_no_message_is_answered_and_the_server_goes_on(display: XServer) -> None:
+    """JSON-RPC 2.0 Specification, section 5.1."""
+    said = (
+        (b"garbage", None, -32700),
+        (b"\xff\xfe", None, -32700),
+        (b"[" * 5000, None, -32700),
+        (b"[]", None, -32600),
+        (b'{"jsonrpc": "2.0", "id": 5}', 5, -32600),
+        (b'{"jsonrpc": "1.0", "id": "x", "method": "ping"}', "x", -32600),
+    )
+
+    async def work() -> None:
+        async with server_process(display, {"jsonrpc": "2.0", "id": 2, "method": "ping"}) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(b"\n".join([b"", *(line for line, _, _ in said), b""]))
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 9, "method": "ping"}).encode() + b"\n")
+            told = b""
+            async with asyncio.timeout(20):
+                while b'"id":9,' not in told or not told.endswith(b"\n"):
+                    told += await process.stdout.read(1024)
+            answers = [json.loads(line) for line in told.splitlines()]
+            errors = [(one["id"], one["error"]["code"]) for one in answers if "error" in one]
+            assert errors == [(number, code) for _, number, code in said]
+            assert answers[-1]["result"] == {}
+
+    run(work())
+
+
 def test_it_can_be_ended_while_nobody_reads_its_answer(display: XServer) -> None:
     """A picture that no pipe holds: the write does not return."""
 

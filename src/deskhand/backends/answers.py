@@ -35,18 +35,37 @@ KINDS: dict[str, type[DeskhandError]] = {
 #: What every answer has, be it of an error or not.
 _ENVELOPE = {"ok", "error", "kind", "sent", "index", "status", "results", "settled", "settle", "settle_ms", "moving"}
 
+#: What an error's own parameters are called, so that no fact of an answer can be.
+_PARAMETERS = {"self", "message"}
+
 
 def outcome_of(answer: dict[str, Any], picture: bytes | None = None) -> Outcome:
     """The outcome of a batch.
 
     Raises:
         DeskhandError: What the hand raised beside the display, of the same kind and with the same ``sent``.
+        BackendError: It is no answer of a hand.
     """
     raise_error(answer)
+    if not _is_an_outcome(answer):
+        raise BackendError(
+            "the answer is none that a hand gives: see what else answers there; it is unknown what happened"
+        )
     body = {name: value for name, value in answer.items() if name != "status"}
     if "picture" in body:  # how many bytes came over the wire is no fact of the picture
         body["picture"] = {name: value for name, value in body["picture"].items() if name != "bytes"}
     return Outcome(body, picture)
+
+
+def _is_an_outcome(answer: dict[str, Any]) -> bool:
+    results = answer.get("results")
+    return (
+        isinstance(answer.get("ok"), bool)
+        and isinstance(answer.get("sent"), str)
+        and isinstance(answer.get("picture", {}), dict)
+        and isinstance(results, list)
+        and all(isinstance(result, dict) and {"action", "status"} <= result.keys() for result in results)
+    )
 
 
 def raise_error(answer: dict[str, Any]) -> None:
@@ -55,7 +74,7 @@ def raise_error(answer: dict[str, Any]) -> None:
     if kind is None:
         return
     message = str(answer.get("error", "no reason was given"))
-    facts = {name: value for name, value in answer.items() if name not in _ENVELOPE}
+    facts = {name: value for name, value in answer.items() if name not in _ENVELOPE and name not in _PARAMETERS}
     error: DeskhandError
     if kind == "refused":
         error = BatchRefused(message, answer.get("index"), **facts)

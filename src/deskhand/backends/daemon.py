@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -94,11 +95,18 @@ class Daemon(Backend):
         return outcome_of(*_parts(response))
 
     async def apps(self) -> list[dict[str, str]]:
-        found: list[dict[str, str]] = (await self.get("/apps"))["apps"]
+        found: list[dict[str, str]] = await self._list("/apps", "apps")
         return found
 
     async def windows(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (await self.get("/windows"))["windows"]
+        found: list[dict[str, Any]] = await self._list("/windows", "windows")
+        return found
+
+    async def _list(self, path: str, name: str) -> Any:
+        response = await self.request("GET", path)
+        found = _parts(response)[0].get(name)
+        if not isinstance(found, list):
+            raise _not_ours(response)
         return found
 
     async def get(self, path: str) -> dict[str, Any]:
@@ -229,6 +237,7 @@ class Daemon(Backend):
             url, uds = self._url, None
             if url.startswith("unix:"):
                 url, uds = "http://localhost", url.removeprefix("unix:")
+            _check_address(url)
             if self._token is None:
                 assert self._token_file is not None
                 self._token = read_token(self._token_file)
@@ -259,8 +268,11 @@ class DaemonLease(DesktopLease):
     async def take(self, seconds: float, wait: float = 0.0) -> None:
         if self._token is None or not await self._renew(self._token, seconds):
             wish = {"holder": self._holder, "ttl": seconds, "wait": wait}
-            answer, _ = _parts(await self._daemon.request("POST", "/lease", wish, timeout=PATIENCE + wait))
-            self._token = str(answer["lease"])
+            response = await self._daemon.request("POST", "/lease", wish, timeout=PATIENCE + wait)
+            token = _parts(response)[0].get("lease")
+            if not isinstance(token, str):
+                raise _not_ours(response)
+            self._token = token
         self._daemon.lease_token, self._daemon.lease_until = self._token, time.monotonic() + seconds
 
     async def release(self) -> None:
@@ -305,6 +317,16 @@ def read_token(path: str | os.PathLike[str]) -> str:
     return token
 
 
+def _check_address(url: str) -> None:
+    """Raises SetupError: ``url`` has no port that can be, or a password, which would go in the token's place."""
+    if "@" in url.partition("//")[2].partition("/")[0]:  # before anything quotes it
+        raise SetupError("the address of a computerd holds no user and no password: its token stands in a file")
+    try:
+        _ = urlsplit(url).port
+    except ValueError as error:
+        raise SetupError(f"{url} is no address of a computerd: {error}") from None
+
+
 def _encoded(body: Any) -> bytes:
     """What the hand would refuse must reach it to be refused; what is no JSON can not."""
 
@@ -332,7 +354,7 @@ def _parts(response: httpx2.Response) -> tuple[dict[str, Any], bytes | None]:
         content, picture = (piece.partition(b"\r\n\r\n")[2][:-2] for piece in pieces[1:3])
     try:
         answer = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _not_ours(response) from None
     if not isinstance(answer, dict):
         raise _not_ours(response)
@@ -344,7 +366,7 @@ def _raise_problem(response: httpx2.Response) -> None:
     try:
         problem = response.json()
         kind, detail = str(problem["kind"]), str(problem["detail"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise _not_ours(response) from None
     if kind in _OF_THE_REQUEST:
         raise SetupError(f"computerd refuses the request: {detail}")

@@ -196,7 +196,7 @@ class Guest(Backend):
             raise SetupError(f"the guest did not take the hand in within {PATIENCE:.0f} s: see what it does") from None
         except OSError as error:
             raise SetupError(f"no command can be run in the guest: {error}") from None
-        path = finished.stdout.decode("utf-8", "replace").strip()
+        path = finished.stdout.decode("utf-8", "replace").strip().rpartition("\n")[2]  # a shell there may greet first
         if finished.code != 0 or not path:
             raise SetupError(f"the hand can not be put into the guest: {finished.last_words()}")
         self._path = path

@@ -14,6 +14,10 @@ from deskhand.errors import DisplayLost
 
 #: Seconds a hand is given to see that nobody waits for its answer, to release what it held and to end.
 PARTING = 5.0
+#: Lines before an answer that are not read as one: a login shell or the image's own ``python3`` may greet first.
+_GREETING = 100
+#: Bytes of a picture at most; the hand's own limit is far below.
+_LARGEST = 64 << 20
 
 
 class Finished(NamedTuple):
@@ -34,8 +38,12 @@ def parse(finished: Finished) -> tuple[dict[str, Any], bytes | None]:
     Raises:
         DisplayLost: There is no whole answer, so nobody knows what happened.
     """
-    line, newline, rest = finished.stdout.partition(b"\n")
-    answer = _answer_in(line + newline)
+    rest, answer = finished.stdout, None
+    for _ in range(_GREETING):
+        line, newline, rest = rest.partition(b"\n")
+        if _may_answer(line) or not newline:
+            answer = _answer_in(line + newline)
+            break
     if answer is None:
         raise no_answer(finished.last_words())
     size = picture_size(answer)
@@ -64,12 +72,21 @@ def picture_size(answer: dict[str, Any]) -> int:
     return int((answer.get("picture") or {}).get("bytes", 0))
 
 
+def _may_answer(line: bytes) -> bool:
+    return line.startswith(b"{")
+
+
 def _answer_in(line: bytes) -> dict[str, Any] | None:
+    """The answer in a line; None when it is not whole, or not one that a hand gives."""
     try:
         answer = json.loads(line) if line.endswith(b"\n") else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return answer if isinstance(answer, dict) else None
+    if not isinstance(answer, dict) or not isinstance(answer.get("picture", {}), dict):
+        return None
+    size = answer.get("picture", {}).get("bytes", 0)
+    whole = isinstance(size, int) and not isinstance(size, bool)
+    return answer if whole and 0 <= size <= _LARGEST else None
 
 
 async def run_to_its_end(place: Place, argv: Sequence[str], stdin: bytes) -> Finished:
@@ -116,7 +133,11 @@ class RunningHand:
             stdin.write(json.dumps(request).encode() + b"\n")
             await stdin.drain()
         try:
-            answer = _answer_in(await stdout.readline())
+            for _ in range(_GREETING):
+                line = await stdout.readline()
+                if _may_answer(line) or not line:
+                    break
+            answer = _answer_in(line)
         except ValueError:
             answer = None
         if answer is None:
@@ -124,7 +145,11 @@ class RunningHand:
             raise no_answer(Finished(self._process.returncode or 0, b"", bytes(self._said)).last_words())
         encoded = (answer.get("picture") or {}).pop("base64", None)
         if encoded is not None:
-            return answer, base64.b64decode(encoded)
+            try:
+                return answer, base64.b64decode(encoded, validate=True)
+            except (TypeError, ValueError):
+                await self.end()
+                raise no_answer("its picture can not be read") from None
         size = picture_size(answer)
         if not size:
             return answer, None

@@ -93,7 +93,8 @@ class Computerd:
             return problem_of(error, None, "not_now")
         tag = f'"{picture.hash}"'
         headers = {"ETag": tag, "Cache-Control": "no-cache", "Deskhand-Picture": json.dumps(picture.facts())}
-        if tag in [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]:
+        known = [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]
+        if tag in known or known == ["*"]:  # RFC 9110, section 13.1.2
             return Response(None, 304, headers)
         return Response(picture.content, 200, headers, f"image/{picture.format}")
 

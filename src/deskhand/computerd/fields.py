@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -33,10 +34,17 @@ def wish_of(request: Request) -> PictureWish:
     return wish
 
 
+def _whole(text: str) -> int:
+    """A whole number as /openapi.json has them; ``int`` takes more than that."""
+    if not re.fullmatch("-?[0-9]{1,9}", text):
+        raise ValueError("no whole number")
+    return int(text)
+
+
 _QUERY: dict[str, Callable[[str], Any]] = {
     "format": str,
-    "max_edge": int,
-    "region": lambda text: [int(corner) for corner in text.split(",")],
+    "max_edge": _whole,
+    "region": lambda text: [_whole(corner) for corner in text.split(",")],
     "cursor": lambda text: text == "true",
 }
 

@@ -69,7 +69,7 @@ class Recording:
             self._recorder.say(f"By {told.session or 'an agent without a name'}:")
             form = answer.get("picture", {}).get("format", "png")
             self._recorder.batch(batch, answer, picture, form, told.time - told.elapsed_s, told.elapsed_s)
-        except (SetupError, ValueError, TypeError) as error:
+        except Exception as error:  # whatever it is: the record ends, and not in silence
             if not self._failed:
                 say("the trace can not be written", 40, reason=str(error))
             self._failed = True

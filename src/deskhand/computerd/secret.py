@@ -28,10 +28,11 @@ def from_file(path: str) -> bytes:
         ) from None
     except OSError as error:
         raise SetupError(f"the token file {path} can not be read: {error.strerror}") from None
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        os.close(descriptor)
+        raise SetupError(f"the token file {path} is no file: name one, or use --token-fd")
     with open(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise SetupError(f"the token file {path} is no file: name one, or use --token-fd")
         if facts.st_mode & 0o077 or facts.st_uid not in (0, os.geteuid()):
             raise SetupError(f"others may read the token file {path}: give it to computerd's user, and mode 600")
         return _digest(file.read(LONGEST + 1), f"the token file {path}")

@@ -14,6 +14,7 @@ Nothing here imports Harbor or Miles, but ``prepare``, which imports Harbor wher
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -94,8 +95,8 @@ def _max_turns() -> int | None:
     text = os.environ.get("HARBOR_AGENT_MAX_ITERATIONS", "").strip()
     if not text:
         return None
-    if not text.isdecimal() or int(text) < 1:
-        raise BadSetting(f"HARBOR_AGENT_MAX_ITERATIONS={text!r}: use a whole number of turns, 1 or more")
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
+        raise BadSetting(f"HARBOR_AGENT_MAX_ITERATIONS={text[:40]!r}: use a whole number of turns, 1 or more")
     return int(text)
 
 

@@ -105,8 +105,17 @@ def _checked(defaults: Settings, given: Mapping[str, tuple[str, Any]]) -> Settin
         try:
             values[field] = _CHECKS[field](value)
         except ValueError as error:
-            raise BadSetting(f"{called}={value!r}: {error}") from None
+            raise BadSetting(f"{called}={_shown(value)}: {error}") from None
     return replace(defaults, **values)
+
+
+def _shown(value: Any) -> str:
+    """The beginning of a value, as a refusal quotes it."""
+    try:
+        shown = repr(value)
+    except ValueError:  # a whole number of more digits than Python writes
+        return "a number that long"
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."
 
 
 def _one_of(*names: str) -> Callable[[Any], str]:
@@ -132,12 +141,12 @@ def _path(value: Any) -> str:
 
 def _seconds(value: Any) -> float:
     try:
-        if isinstance(value, bool):
+        if isinstance(value, bool) or (isinstance(value, str) and not re.fullmatch("[-+.0-9eE]+", value)):
             raise ValueError
         seconds = float(value)
         if not (math.isfinite(seconds) and 0 <= seconds <= LONGEST_SETTLE):
             raise ValueError
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"use a number of seconds from 0 to {LONGEST_SETTLE:g}") from None
     return seconds
 
@@ -157,9 +166,13 @@ def _size(value: Any) -> tuple[int, int]:
 
 
 def _count(value: Any) -> int:
-    text = str(value)
+    wrong = ValueError("use a whole number of pictures, 1 or more: the current one counts")
+    try:
+        text = str(value)
+    except ValueError:  # of more digits than Python writes
+        raise wrong from None
     if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,6}", text) or int(text) < 1:
-        raise ValueError("use a whole number of pictures, 1 or more: the current one counts")
+        raise wrong
     return int(text)
 
 

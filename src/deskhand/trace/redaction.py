@@ -39,6 +39,11 @@ _BRACKET = re.compile(r"[{\[]")
 _TEXT_FIELD = re.compile(r'\\*"text\\*"\s*:')
 #: Places in one text where JSON may begin that are looked at.
 _PLACES = 200
+#: Nothing that a desktop can do is nested deeper; what stands below is not recorded.
+_DEEPEST = 64
+_TOO_DEEP = "(nested too deep)"
+#: Bits of a whole number that a float, and so a browser, still holds.
+_LONGEST_NUMBER = 1023
 
 
 class Redactor:
@@ -74,14 +79,18 @@ class Redactor:
         self._cut = [form for form in self._secrets if len(form) > _BEGINNING]
         return True
 
-    def clean(self, value: Any, field: str = "", numbers: bool = True) -> Any:
+    def clean(self, value: Any, field: str = "", numbers: bool = True, depth: int = 0) -> Any:
         """A copy of ``value`` made of JSON types only, without secrets.
 
         ``field`` is the key that ``value`` stands under. ``numbers`` also masks a number that reads as a secret; a
-        batch leaves it off, as its numbers are positions.
+        batch leaves it off, as its numbers are positions. ``depth`` is how deep ``value`` stands.
         """
         if value is None or isinstance(value, bool):
             return value
+        if isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER:
+            return "(a number that long)"
+        if depth > _DEEPEST and isinstance(value, (Mapping, list, tuple, set, frozenset)):
+            return _TOO_DEEP
         if isinstance(value, (int, float)):
             if numbers and str(value) in self._secrets:
                 return MASK
@@ -91,13 +100,15 @@ class Redactor:
             if _is_secret(value):
                 return {
                     self._key(str(name)): (
-                        self.clean(item, str(name), numbers) if _is_public(name, item) else _masked(item)
+                        self.clean(item, str(name), numbers, depth + 1) if _is_public(name, item) else _masked(item)
                     )
                     for name, item in value.items()
                 }
-            return {self._key(str(name)): self.clean(item, str(name), numbers) for name, item in value.items()}
+            return {
+                self._key(str(name)): self.clean(item, str(name), numbers, depth + 1) for name, item in value.items()
+            }
         if isinstance(value, (list, tuple, set, frozenset)):
-            return [self.clean(item, field, numbers) for item in value]
+            return [self.clean(item, field, numbers, depth + 1) for item in value]
         if isinstance(value, (bytes, bytearray, memoryview)):
             return f"({len(bytes(value))} bytes)"
         text = str(value)
@@ -140,17 +151,17 @@ class Redactor:
 
 def secret_actions(value: Any) -> Iterator[Mapping[str, Any]]:
     """The actions marked secret in ``value``, also where they stand in a text as JSON."""
-    if isinstance(value, Mapping):
-        if _is_secret(value):
-            yield value
-        for item in value.values():
-            yield from secret_actions(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from secret_actions(item)
-    elif isinstance(value, str) and "secret" in value:
-        for _, _, found in _json_in(value):
-            yield from secret_actions(found)
+    waiting = [value]  # no recursion: what is given may be nested deeper than Python calls
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Mapping):
+            if _is_secret(value):
+                yield value
+            waiting += value.values()
+        elif isinstance(value, (list, tuple)):
+            waiting += value
+        elif isinstance(value, str) and "secret" in value:
+            waiting += (found for _, _, found in _json_in(value))
 
 
 def _json_in(text: str) -> Iterator[tuple[int, int, Any]]:
@@ -199,16 +210,19 @@ def _masked(value: Any) -> Any:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _strings(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _strings(item)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield str(value)
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, Mapping):
+            waiting += value.values()
+        elif isinstance(value, (list, tuple)):
+            waiting += value
+        elif isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER:
+            continue
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield str(value)
 
 
 def _forms(secret: str) -> Iterator[str]:

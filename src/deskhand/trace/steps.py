@@ -28,7 +28,7 @@ def read_events(trace: Path) -> tuple[list[dict[str, Any]], int]:
     for line in trace.read_bytes().splitlines():
         try:
             event = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             broken += 1
             continue
         if isinstance(event, dict) and isinstance(event.get("event"), str):

@@ -222,7 +222,7 @@ class Adapter(ABC):
             if len(step.actions) > MAX_ACTIONS:
                 count = len(step.actions)
                 raise BatchRefused(
-                    f"{step.verb}: it comes to {count} actions and {MAX_ACTIONS} is the most: send it in parts",
+                    f"{step.verb[:60]}: it comes to {count} actions and {MAX_ACTIONS} is the most: send it in parts",
                     step.call,
                 )
             if len(actions) + len(step.actions) > MAX_ACTIONS:

@@ -132,7 +132,10 @@ def _press(adapter: PyAutoGui, fields: Fields) -> list[Action]:
 @VERBS.add("hotkey", "shortcut", gives="key", takes="*keys")
 def _hotkey(adapter: PyAutoGui, fields: Fields) -> list[Action]:
     """all at once"""
-    keys = [_one_key(fields, key) for key in fields.strings("*")]
+    given = fields.take("*")
+    if not given or not all(isinstance(key, str) and key for key in given):
+        raise fields.refusal("its keys are a list of strings, at least one, such as hotkey('ctrl', 'c')")
+    keys = [_one_key(fields, key) for key in given]
     return [{"action": "key", "keys": joined(keys)}]
 
 

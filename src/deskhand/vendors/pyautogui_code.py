@@ -44,6 +44,8 @@ def read_import(statement: ast.Import | ast.ImportFrom, names: dict[str, str], w
             names[alias.asname or "sleep"] = "sleep"
         elif isinstance(statement, ast.Import) and alias.name in ("pyautogui", "time"):
             names[alias.asname or alias.name] = alias.name
+        elif module == "pyautogui":
+            raise BatchRefused(f"{where}: write 'import pyautogui', and its functions as pyautogui.click(100, 200)")
         else:
             raise BatchRefused(f"{where}: only pyautogui and time can be imported, not {(module or alias.name)[:40]}")
 

@@ -189,19 +189,17 @@ class UiTars(Adapter):
         return []
 
     def calls(self, reply: Any) -> list[dict[str, Any]]:
-        _, _, text = _reply_text(reply).rpartition("Action:")
-        pieces = _pieces(text)
+        pieces = _pieces(_parted(_reply_text(reply))[1] or "")
         return [{"text": piece} for piece in pieces]
 
     def read(self, reply: Any) -> Turn:
-        whole = _reply_text(reply)
-        if "Action:" not in whole:
+        say, text = _parted(_reply_text(reply))
+        if text is None:
             example = "Action: click(point='<point>1 2</point>')"
             raise BatchRefused(f"the reply holds no action: end it with a line such as {example}")
         calls = self.calls(reply)
         if not calls:
             raise BatchRefused("nothing follows Action: name one, such as wait()")
-        say = whole.rpartition("Action:")[0].strip()
         return self._turn(calls, say, lambda call, number: _parse_call(call["text"], number))
 
     def results(self, turn: Turn, results: Sequence[CallResult], look: Outcome | None) -> list[dict[str, Any]]:
@@ -222,6 +220,15 @@ def _reply_text(reply: Any) -> str:
     return text
 
 
+def _parted(text: str) -> tuple[str, str | None]:
+    """What the model says, and what follows its last ``Action:``; None when there is none.
+
+    One at the beginning of a line counts before one in the middle: a text to type may hold the word too.
+    """
+    marks = list(re.finditer(r"^[ \t]*Action:", text, re.MULTILINE)) or list(re.finditer("Action:", text))
+    return (text[: marks[-1].start()].strip(), text[marks[-1].end() :]) if marks else (text.strip(), None)
+
+
 def _pieces(text: str) -> list[str]:
     """The calls of a text: one a paragraph, as the repository's parser cuts them."""
     return [piece.strip() for piece in re.split(r"(?<=\))\s*\n\s*(?=\w+\()", text.strip()) if piece.strip()]
@@ -240,6 +247,8 @@ def _parse_call(text: str, number: int) -> tuple[str, dict[str, Any]]:
     for keyword in tree.keywords:
         if keyword.arg is None or not isinstance(keyword.value, ast.Constant):
             raise BatchRefused(f"{tree.func.id}: every argument must be name='value'", number)
+        if keyword.arg in given:
+            raise BatchRefused(f"{tree.func.id}: {keyword.arg} is given twice", number)
         if keyword.value.value != "":
             given[keyword.arg] = keyword.value.value
     return tree.func.id, given

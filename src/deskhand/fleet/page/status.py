@@ -96,8 +96,6 @@ class StatusPage:
         if why is not None:
             raise SetupError(why)
         listen = self._settings.listen
-        if not listen.rpartition(":")[0]:  # a port alone would be every address of this machine, unasked
-            raise SetupError(f"{listen} can not be listened on (it names no host): give --page HOST:PORT")
         try:
             self._socket = tcp_socket(listen)
         except (OSError, ValueError, OverflowError) as error:

@@ -237,7 +237,7 @@ def _answer_in(stdout: str | None) -> dict[str, Any] | None:
         if line.startswith("{"):
             try:
                 answer = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return None
             return answer if isinstance(answer, dict) else None
     return None
