@@ -5,7 +5,6 @@ No ``$ref`` and no ``const``: not every client and vendor takes them.
 
 from __future__ import annotations
 
-import re
 import types
 import typing
 from collections.abc import Callable
@@ -100,20 +99,16 @@ def action_schema(name: str, kind: Any) -> Schema:
 
 def _field(field: Field[Any], hint: Any) -> Schema:
     schema = _type(hint)
-    check = field.metadata["check"]
+    low, high = field_limits(field.metadata["check"])
     kind = schema["type"]
     if kind in ("number", "integer"):
-        low, high = field_range(check, None)
         if low is not None and high <= _TELLING:
             schema.update(minimum=low, maximum=high)
     elif kind == "string" and "enum" not in schema:
-        low, high = field_range(check, "")
         if low is not None and high <= _TELLING:
             schema.update(minLength=low, maxLength=high)
-    elif kind == "array":
-        low, high = field_range(check, [])
-        if low is not None:
-            schema.update(minItems=low, maxItems=high)
+    elif kind == "array" and low is not None:
+        schema.update(minItems=low, maxItems=high)
     if field.default not in (MISSING, None, False):
         schema["default"] = field.default
     return schema
@@ -133,16 +128,9 @@ def _type(hint: Any) -> Schema:
     return {"type": {int: "integer", float: "number", str: "string", bool: "boolean"}[hint]}
 
 
-def field_range(check: Callable[[Any], Any], wrong: Any) -> tuple[Any, Any]:
-    """The range a field's check allows, from what it says of a value outside it: it is written down nowhere else.
+def field_limits(check: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """The least and the most of a number, or of a string's or list's length, that a field's check takes.
 
-    (None, None) when it takes the value, or says no range.
+    (None, None) when it has no limits.
     """
-    try:
-        check(wrong)
-    except ValueError as error:
-        found = re.search(r"(-?[\d.]+(?:e\+?\d+)?) to (-?[\d.]+(?:e\+?\d+)?)", str(error))
-        if found:
-            low, high = (float(one) for one in found.groups())
-            return tuple(int(one) if one.is_integer() else one for one in (low, high))  # type: ignore[return-value]
-    return None, None
+    return getattr(check, "limits", (None, None))

@@ -182,7 +182,8 @@ def test_no_zombie_stays_after_twenty_launches_and_closes(launcher: RunningLaunc
         assert quitted["outcome"] == "closed", quitted
     assert until(lambda: not zombies_of(pid))
     assert until(lambda: not children_of(pid))
-    assert until(lambda: len(os.listdir(f"/proc/{pid}/fd")) == descriptors)
+    # Fewer are no fault: the launcher may still have been closing what the fixture asked it by when we counted.
+    assert until(lambda: len(os.listdir(f"/proc/{pid}/fd")) <= descriptors)
     assert until(lambda: len(os.listdir(f"/proc/{pid}/task")) == 1)
     assert until(lambda: launcher.ask(b"launched\n")["launches"] == [])
     assert launcher.records() == []

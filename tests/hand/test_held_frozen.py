@@ -16,6 +16,7 @@ from tests.x_windows import x_window
 
 from deskhand.hand import windows
 from deskhand.hand.display import Display
+from deskhand.hand.errors import ActionFailed
 from deskhand.hand.x11 import core, xres
 from deskhand.testing import XServer
 from deskhand.testing.batches import until
@@ -45,7 +46,8 @@ def test_a_press_that_waits_behind_a_frozen_click_is_released(
         x, y, width, height = windows.window_facts(display.conn, window)["rect"]
         display.pointer.move((x + width // 2, y + height // 2))
         os.kill(manager, signal.SIGSTOP)
-        display.pointer.click("left")
+        with pytest.raises(ActionFailed, match="the window manager keeps the click back"):
+            display.pointer.click("left")
         display.pointer.press("right")
         mask = core.query_pointer(display.conn).mask
         assert mask & 1 << 8, "the click was not frozen, so this shows nothing"

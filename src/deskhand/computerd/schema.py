@@ -11,7 +11,7 @@ from typing import Any
 from deskhand.hand.actions import KINDS, MAX_ACTIONS
 from deskhand.hand.envelope import SETTLE_MODES
 from deskhand.hand.picture import FORMATS
-from deskhand.tool_schema import action_schema, field_range
+from deskhand.tool_schema import action_schema, field_limits
 
 Schema = dict[str, Any]
 
@@ -125,14 +125,13 @@ def _action(name: str, kind: Any) -> Schema:
         if field.name == "action":
             continue
         told = properties[field.name]
+        low, high = field_limits(field.metadata["check"])
         if told["type"] in ("number", "integer"):
-            low, high = field_range(field.metadata["check"], None)
             told.update(minimum=low, maximum=high)
         elif told["type"] == "string" and "enum" not in told:
-            low, high = field_range(field.metadata["check"], "x" * 2_000_000)
             told.update(minLength=low, maxLength=high)
         elif field.name == "modifiers":
-            told.update(minItems=0, maxItems=8, items={"type": "string", "minLength": 1, "maxLength": 32})
+            told["items"] = {"type": "string", "minLength": 1, "maxLength": 32}
         elif field.name == "region":
             told["items"] = _POSITION
         elif field.name == "path":

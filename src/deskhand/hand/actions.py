@@ -27,6 +27,12 @@ PIXELS_A_NOTCH = 100
 # -- what a field may hold: a check gives the value to keep, or raises ValueError with what it should be ---------------
 
 
+def _limited(check: Any, low: float, high: float) -> Any:
+    """``check`` with its ``limits``, for whoever describes the fields: a number's, or a string's or list's length."""
+    check.limits = (low, high)
+    return check
+
+
 def _number(low: float, high: float) -> Any:
     span = f"from {low:.12g} to {high:.12g}"
 
@@ -38,7 +44,7 @@ def _number(low: float, high: float) -> Any:
             raise ValueError(f"must be {span}" + (f", not {value:.12g}" if abs(value) < 1e12 else ""))
         return value
 
-    return check
+    return _limited(check, low, high)
 
 
 def _integer(low: int, high: int) -> Any:
@@ -49,7 +55,7 @@ def _integer(low: int, high: int) -> Any:
             raise ValueError(f"must be a whole number, not {value:g}")
         return int(value)
 
-    return check
+    return _limited(check, low, high)
 
 
 def _string(low: int, high: int) -> Any:
@@ -60,7 +66,7 @@ def _string(low: int, high: int) -> Any:
             raise ValueError(f"must have {low} to {high} characters, not {len(value)}")
         return value
 
-    return check
+    return _limited(check, low, high)
 
 
 def _one_of(*names: str) -> Any:
@@ -87,7 +93,7 @@ def _list_of(check_item: Any, low: int, high: int) -> Any:
             raise ValueError(f"must have {span} items, not {len(value)}")
         return [check_item(item) for item in value]
 
-    return check
+    return _limited(check, low, high)
 
 
 def _point(value: Any) -> Tuple[Number, Number]:
@@ -97,7 +103,7 @@ def _point(value: Any) -> Tuple[Number, Number]:
 
 
 # Whether a position is inside its space is the batch's to say, with the range; here it only has to be a number.
-_POSITION = _number(-1e9, 1e9)
+_POSITION = _number(-(10**9), 10**9)
 _BUTTON = _one_of("left", "middle", "right", "back", "forward")
 _MODIFIERS = _list_of(_string(1, 32), 0, 8)
 _WINDOW = _integer(1, 0xFFFFFFFF)
