@@ -78,6 +78,8 @@ def test_a_given_launcher_is_asked_for_everything(display: XServer) -> None:
         answer, _ = hand.act({"actions": [{"action": "quit", "app": "gone"}, {"action": "launch", "app": "x"}]})
     assert told.asked == ["list", "find x", "find gone", "find x", "launches", "start x"]
     assert [result.get("error") for result in answer["results"]] == [None, "not today"]
+    assert answer["results"][0]["outcome"] == "not_running"
+    assert answer["results"][0]["unknown"] == "unknown application 'gone'"
 
 
 def test_our_own_launcher_lists_with_the_directories_it_searched(display: XServer, tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"action": "key_up", "keys": "nosuch"}, "nosuch"),
     ({"action": "click", "modifiers": ["nosuch"]}, "nosuch"),
     ({"action": "scroll", "dy": 1, "modifiers": ["ctrl+nosuch"]}, "nosuch"),
+    ({"action": "click", "modifiers": ["ctrl", "Return"]}, "Return is no modifier"),
+    ({"action": "drag", "path": [[1, 1], [5, 5]], "modifiers": ["capslock"]}, "Caps_Lock is no modifier"),
     ({"action": "type", "text": "a\x1b[31m"}, "character 2 of the text is a control character"),
     ({"action": "type", "text": "a\ud800"}, "character 2 of the text is half of a surrogate pair"),
     ({"action": "clipboard_set", "text": "ab\udfff"}, "character 3 of the text is half of a surrogate pair"),

@@ -179,7 +179,7 @@ class PretendDesktop:
         app = step.entry.id if step.entry is not None else step.action.app
         gone = [one for one in self.windows if one.id == step.action.window or (app and one.app_id == app)]
         if not gone:
-            return {"outcome": "not_running"}
+            return {"outcome": "not_running", **({"unknown": step.unknown} if step.unknown else {})}
         self.windows = [one for one in self.windows if one not in gone]
         return {"outcome": "closed", "windows": [one.id for one in gone]}
 

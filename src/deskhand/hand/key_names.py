@@ -16,13 +16,15 @@ from .x11 import keysyms
 _ALIASES = """
 Shift_L: shift leftshift lshift shiftleft
 Shift_R: rightshift rshift shiftright
-Control_L: ctrl control ctl ctrll leftctrl leftcontrol lctrl lcontrol ctrlleft controlleft
+Control_L: ctrl control ctl ctrll leftctrl leftcontrol lctrl lcontrol ctrlleft controlleft primary controlormeta
+           commandorcontrol cmdorctrl
 Control_R: ctrlr rightctrl rightcontrol rctrl rcontrol ctrlright controlright
 Alt_L: alt option opt leftalt lalt altleft optionleft
 Alt_R: rightalt ralt altright optionright
 ISO_Level3_Shift: altgr altgraph level3
-Super_L: super cmd command win windows meta os gui leftmeta lmeta metaleft leftwin lwin winleft osleft superleft lsuper
-Super_R: rightmeta rmeta metaright rightwin rwin winright osright superright rsuper
+Super_L: super cmd command win window windows meta os gui leftmeta lmeta metaleft leftwin lwin winleft osleft superleft
+         lsuper winl winkey windowskey superkey
+Super_R: rightmeta rmeta metaright rightwin rwin winright osright superright rsuper winr
 Hyper_L: hyper
 Caps_Lock: capslock caps
 Num_Lock: numlock
@@ -64,6 +66,15 @@ Hangul: hanguel hangulmode lang1
 Hangul_Hanja: hanja hanjamode lang2
 Hiragana_Katakana: kana kanamode
 Zenkaku_Hankaku: zenkakuhankaku
+Eisu_toggle: eisu alphanumeric
+Kanji: kanjimode
+Katakana: lang3
+Hiragana: lang4
+MultipleCandidate: allcandidates
+ISO_First_Group: groupfirst
+ISO_Last_Group: grouplast
+ISO_Next_Group: groupnext
+ISO_Prev_Group: groupprevious
 plus: plus
 minus: minus dash hyphen
 equal: equal equals
@@ -92,9 +103,11 @@ bracketleft: leftbracket openbracket lbracket
 bracketright: rightbracket closebracket rbracket
 parenleft: leftparen openparen
 parenright: rightparen closeparen
-braceleft: leftbrace openbrace
-braceright: rightbrace closebrace
-less: intlbackslash
+braceleft: leftbrace openbrace lbrace
+braceright: rightbrace closebrace rbrace
+less: intlbackslash lessthan
+greater: greaterthan
+EuroSign: euro
 yen: intlyen
 KP_Enter: numpadenter kpenter enternumpad
 KP_Add: add numpadadd kpplus numpadplus
@@ -131,13 +144,24 @@ XF86MonBrightnessUp: brightnessup
 XF86MonBrightnessDown: brightnessdown
 XF86Eject: eject
 XF86Sleep: sleep standby
-XF86PowerOff: power
+XF86PowerOff: power poweroff
+XF86LogOff: logoff
+XF86Hibernate: hibernate
 XF86WakeUp: wakeup
 XF86Fn: fn
 XF86Copy: copy
 XF86Cut: cut
 XF86Paste: paste
 XF86Open: open
+XF86New: new
+XF86Save: save
+XF86Close: close
+XF86Spell: spellcheck
+XF86Reply: mailreply
+XF86MailForward: mailforward
+XF86Send: mailsend
+XF86ZoomIn: zoomin
+XF86ZoomOut: zoomout
 """
 
 _MODIFIERS = (
@@ -348,7 +372,7 @@ def _is_letter(part: str) -> bool:
 
 def _known_aliases() -> Dict[str, str]:
     if not _aliases:
-        for line in _ALIASES.split("\n"):
+        for line in re.sub(r"\n +", " ", _ALIASES).split("\n"):
             name, _, others = line.partition(":")
             for other in others.split():
                 _aliases[other] = name

@@ -267,7 +267,7 @@ class Performer:
         action = step.action
         self.sent = True
         app = step.entry.id if step.entry is not None else action.app
-        return quit.quit_application(
+        facts = quit.quit_application(
             self._conn,
             app=app,
             window=action.window,
@@ -278,6 +278,9 @@ class Performer:
             entry=step.entry,
             launcher=self._display.launcher,
         )
+        if step.unknown and facts["outcome"] == "not_running":
+            facts["unknown"] = step.unknown  # the name may be misspelt
+        return facts
 
     def focus(self, step: Step) -> Facts:
         from . import window_actions

@@ -27,6 +27,8 @@ class Step(NamedTuple):
     chord: Any = None
     modifiers: List[Any] = []
     entry: Optional[Entry] = None
+    #: Why no application was found by the name of what is to be quit.
+    unknown: str = ""
 
 
 class Prepared(NamedTuple):
@@ -85,7 +87,7 @@ def _step(action: Any, space: Space, lookup: _Lookup) -> Step:
     pointing = (actions.Click, actions.Move, actions.MouseDown, actions.MouseUp, actions.Scroll)
     if isinstance(action, pointing) and action.x is not None and action.y is not None:
         point = space.point(action.x, action.y)
-    modifiers = [_parse_keys(name) for name in getattr(action, "modifiers", [])]
+    modifiers = [_parse_modifiers(name) for name in getattr(action, "modifiers", [])]
     if isinstance(action, actions.Drag):
         return Step(action, path=[space.point(x, y) for x, y in action.path], modifiers=modifiers)
     if isinstance(action, actions.Zoom):
@@ -103,7 +105,10 @@ def _step(action: Any, space: Space, lookup: _Lookup) -> Step:
         return Step(action, entry=lookup.find(action.app))
     if isinstance(action, actions.Quit):
         lookup.check()
-        return Step(action, entry=None if action.app is None else lookup.find(action.app, may_be_gone=True))
+        try:
+            return Step(action, entry=None if action.app is None else lookup.find(action.app))
+        except _UnknownApplication as error:  # what has been uninstalled since may still run
+            return Step(action, unknown=str(error))
     return Step(action, point=point, modifiers=modifiers)
 
 
@@ -125,6 +130,10 @@ class _NoApplication(ValueError):
         self.facts = facts
 
 
+class _UnknownApplication(_NoApplication):
+    """Nothing is called that."""
+
+
 class _Lookup:
     """Finds the applications that a batch names."""
 
@@ -136,8 +145,12 @@ class _Lookup:
         if self._launcher is not None:
             self._launcher.check()
 
-    def find(self, app: str, may_be_gone: bool = False) -> Optional[Entry]:
-        """The entry of an application. One to quit may be gone: what has been uninstalled since may still run."""
+    def find(self, app: str) -> Entry:
+        """The entry of an application.
+
+        Raises:
+            ValueError: there is none, or not one alone; what to do, with facts.
+        """
         # Imported when first needed: the one-file form compiles what it imports, at every start.
         from . import applications
 
@@ -146,9 +159,7 @@ class _Lookup:
                 return self._launcher.find(app)
             return applications.find(app, self._environment, unlisted=True)
         except applications.UnknownApplication as error:
-            if may_be_gone:
-                return None
-            raise _NoApplication(str(error), error.facts) from None
+            raise _UnknownApplication(str(error), error.facts) from None
         except applications.ApplicationError as error:
             raise _NoApplication(str(error), error.facts) from None
 
@@ -157,3 +168,11 @@ def _parse_keys(keys: str) -> Any:
     from .keyboard import parse_keys
 
     return parse_keys(keys)
+
+
+def _parse_modifiers(keys: str) -> Any:
+    chord = _parse_keys(keys)
+    for key in chord.keys:
+        if not (key.is_modifier or key.name == "space"):  # a canvas is panned with the space bar down
+            raise ValueError(f"{key.name} is no modifier: press it with 'key', or hold it with 'key_down' and 'key_up'")
+    return chord
