@@ -27,6 +27,8 @@ def health(running: RunningDaemon) -> httpx2.Response:
 def test_it_needs_no_token_and_tells_no_secret(running: RunningDaemon) -> None:
     answer = health(running)
     assert answer.json() == {"ok": True, "display": "ok", "screen_saver": "off"}
+    brief = httpx2.head(f"{running.url}/health", timeout=10, trust_env=False)
+    assert (brief.status_code, brief.content) == (200, b"")
 
 
 def test_the_x_server_goes_away_and_comes_back_at_another_size(tmp_path: Path) -> None:

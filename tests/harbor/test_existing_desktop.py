@@ -119,6 +119,8 @@ def test_another_size_than_was_said_stops(agent: Make, sandbox: FakeSandbox) -> 
         ({"display": "1"}, "display='1'"),
         ({"start_url": "http://localhost"}, "start_url"),
         ({"desktop_width": 800}, "both desktop_width and desktop_height"),
+        ({"desktop_width": -1, "desktop_height": 600}, "desktop_width is 1 to 65535 pixels, not -1"),
+        ({"desktop_width": 800, "desktop_height": "tall"}, "desktop_height is 1 to 65535 pixels, not 'tall'"),
     ],
 )
 def test_bad_settings_are_refused_when_the_agent_is_made(agent: Make, kwargs: dict[str, Any], says: str) -> None:

@@ -413,5 +413,7 @@ def test_it_is_applied_once(patched: Make) -> None:
     patched()
     assert applied_settings() is not None
     once = Computer1._query_litellm, Computer1.run
-    patched(KEEP_SCREENSHOTS="2")
+    patched()
+    with pytest.raises(BadSetting, match=r"with other HARBOR_CUA_\* already"):
+        patched(KEEP_SCREENSHOTS="2")
     assert (Computer1._query_litellm, Computer1.run) == once

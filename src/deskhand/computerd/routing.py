@@ -54,6 +54,7 @@ def add_routes(app: FastAPI, computerd: Computerd) -> None:
         {"200": openapi.answer("It is.", health), "503": openapi.answer("It is not: which part, and why.", health)}
         | {status: what for status, what in openapi.problems().items() if status in ("400", "403", "415")},
     )
+    app.add_route("/health", computerd.get_health, methods=["HEAD"], include_in_schema=False)  # load balancers ask so
     size = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
     info = openapi.of(display=_STRING, size=size, session=_STRING, launcher={"type": "boolean"}, limits=part | {})
     info["properties"]["limits"] = {"type": "object"}

@@ -61,6 +61,9 @@ class ExistingDesktop(Computer1):  # type: ignore[misc]
         sizes = [named.get("desktop_width"), named.get("desktop_height")]
         if (sizes[0] is None) != (sizes[1] is None):
             raise BadSetting("give both desktop_width and desktop_height, or neither: then they are the display's own")
+        for name, size in zip(("desktop_width", "desktop_height"), sizes, strict=True):
+            if size is not None and (not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= 65535):
+                raise BadSetting(f"{name} is 1 to 65535 pixels, not {size!r}")
         self._adopt_size = sizes == [None, None]
         rest = named if hasattr(Computer1, "options_model") else {k: v for k, v in named.items() if k not in OWN}
         self._desktop_geometry: DisplayGeometry

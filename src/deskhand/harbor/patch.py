@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from deskhand.harbor.settings import PREFIX, VARIABLES, Settings
+from deskhand.harbor.settings import PREFIX, VARIABLES, BadSetting, Settings
 
 _applied: Settings | None = None
 
@@ -17,12 +17,15 @@ def apply_existing_desktop(environment: Mapping[str, str] | None = None) -> bool
     imported. Gives whether it is applied.
 
     Raises:
-        BadSetting: A variable has a value that it can not have, or this Harbor is not one that we know.
+        BadSetting: A variable has a value that it can not have, other than those it was applied with before, or this
+            Harbor is not one that we know.
     """
     global _applied
     found = os.environ if environment is None else environment
     settings = Settings.from_environment(found)
     if settings is None or _applied is not None:
+        if settings not in (None, _applied):
+            raise BadSetting("this process uses the desktop with other HARBOR_CUA_* already: set them before it starts")
         return _applied is not None
     from deskhand.extras import needs
 

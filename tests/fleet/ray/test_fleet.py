@@ -14,7 +14,7 @@ import pytest
 
 ray = pytest.importorskip("ray")
 
-from deskhand.errors import DeskhandError, SetupError  # noqa: E402
+from deskhand.errors import DeskhandError, NoDisplay, SetupError  # noqa: E402
 from deskhand.fleet import LeaseLost, NoneFree, Options, PageSettings  # noqa: E402
 from deskhand.fleet.making import HOST_MARK  # noqa: E402
 from deskhand.fleet.ray import RayPool  # noqa: E402
@@ -151,6 +151,17 @@ def test_as_many_as_there_are_at_once(fleet: str) -> None:
 def test_one_of_that_name_is_there_already(fleet: str) -> None:
     with pytest.raises(SetupError, match="there is a fleet 'under-test' already"):
         run(start_fleet(NAME, fleet, Options()))
+
+
+def test_a_name_that_no_fleet_has_is_told_at_once(fleet: str) -> None:
+    """Not after the 120 s that a busy fleet is waited for."""
+
+    async def work() -> None:
+        async with RayPool("under-tset", fleet) as pool, asyncio.timeout(60):
+            await pool.acquire(wait=120)
+
+    with pytest.raises(NoDisplay, match="no 'under-tset/manager' on this Ray cluster"):
+        run(work())
 
 
 def test_cancelling_stops_the_batch_over_there(fleet: str) -> None:

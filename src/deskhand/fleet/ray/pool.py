@@ -28,6 +28,8 @@ class RayPool(HostPool):
         self._name = name
         self._address = address
         self._actors: dict[str, Any] = {}
+        #: There has been a fleet of this name: one that is gone may come back, one that never was is a wrong name.
+        self._seen = False
 
     async def acquire(self, ttl: float = 60.0, wait: float = PATIENCE, holder: str | None = None) -> Lease:
         return (await self._acquire(ttl, wait, holder, "acquire"))[0]
@@ -69,6 +71,8 @@ class RayPool(HostPool):
                 value = answer["value"]
                 return [Lease(**one) for one in (value if isinstance(value, list) else [value])]
             except (DisplayLost, LeaseLost, NoDisplay) as error:
+                if isinstance(error, NoDisplay) and not self._seen:
+                    raise
                 self._actors.pop(manager_name(self._name), None)
                 if time.monotonic() >= deadline:
                     raise NoneFree(f"the fleet's manager gave no lease within {wait:g} s: {error}") from None
@@ -78,4 +82,5 @@ class RayPool(HostPool):
         if name not in self._actors:
             await asyncio.to_thread(connect, self._address)
             self._actors[name] = await asyncio.to_thread(actor, name)
+            self._seen = True
         return self._actors[name]
