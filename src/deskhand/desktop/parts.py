@@ -15,6 +15,16 @@ from .logs import Logs
 
 #: What programs are called that set something and end.
 SETTINGS = "settings"
+#: The Debian packages to install for a program; of a desktop, what makes it whole.
+_PACKAGES = {
+    "Xvfb": "xvfb",
+    "dbus-daemon": "dbus-daemon",
+    "startxfce4": "xfce4",
+    "mate-session": "mate-desktop-environment-core",
+    "lxqt-session": "lxqt-core openbox",
+    "gnome-shell": "gnome-shell",
+    "openbox": "openbox",
+}
 _WHERE_SETPRIV_IS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -71,7 +81,9 @@ def start_part(
         )
     except FileNotFoundError:
         path = environment.get("PATH", os.defpath)
-        raise PartFailed(part, f"{command[0]} is not installed (searched {path})") from None
+        package = _PACKAGES.get(command[0])
+        how = f": install it (Debian: {package})" if package else ""
+        raise PartFailed(part, f"{command[0]} is not installed (searched {path}){how}") from None
     except OSError as error:
         who = f" as {account.name}" if account.switch else ""
         raise PartFailed(part, f"{command[0]} can not be started{who}: {error.strerror}") from None
