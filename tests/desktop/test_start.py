@@ -173,8 +173,9 @@ def nothing_left(mark: str) -> bool:
 def test_a_part_that_is_not_installed_is_named(start: Start, known_id: str, open_directory: Path) -> None:
     for name in ("Xvfb", "dbus-daemon", "sh"):
         (open_directory / name).symlink_to(f"/usr/bin/{name}")
-    with pytest.raises(SetupError, match="part session: startxfce4 is not installed .*: install it .Debian: xfce4.") as caught:
+    with pytest.raises(SetupError, match="part session: startxfce4 is not installed") as caught:
         start("xfce", environment={"PATH": str(open_directory)}, timeout=30)
+    assert "install it (Debian: xfce4)" in str(caught.value)
     assert caught.value.facts["part"] == "session"
     assert nothing_left(known_id)
 

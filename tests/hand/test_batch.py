@@ -17,6 +17,7 @@ from tests.probes import RawWindow, pressed, probe_window
 from deskhand.hand import batch as batch_module
 from deskhand.hand import perform
 from deskhand.hand.answering import FAILED, OK, REFUSED, answer
+from deskhand.hand.display import Display
 from deskhand.hand.errors import BatchRefused, CaptureFailed, RequestFailed
 from deskhand.hand.hand import Hand
 from deskhand.hand.picture import MAX_BYTES, MAX_EDGE, Picture
@@ -137,7 +138,7 @@ class TestOrder:
         def broken(*_: Any) -> Any:
             raise IndexError("oops")
 
-        monkeypatch.setattr(Screen, "size", broken)
+        monkeypatch.setattr(Display, "confirm", broken)
         reply = answer(hand, {"actions": [move()]})
         assert (reply.status, reply.answer["ok"], reply.answer["kind"]) == (1, False, "fault")
         assert "a fault in deskhand itself: IndexError" in reply.answer["error"]

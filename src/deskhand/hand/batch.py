@@ -10,7 +10,7 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .client_processes import Newcomers
-from .display import Display
+from .display import Display, Leftovers
 from .envelope import PictureWish, SettleWish
 from .errors import ActionFailed, BackendError, DisplayLost, in_one_line
 from .perform import LOOKING, Performer
@@ -24,18 +24,23 @@ Answer = Dict[str, Any]
 
 
 def run(
-    display: Display, prepared: Prepared, session: Optional[str], alive: Callable[[], bool] = lambda: True
+    display: Display,
+    prepared: Prepared,
+    left: Leftovers,
+    session: Optional[str],
+    alive: Callable[[], bool] = lambda: True,
 ) -> Tuple[Answer, Optional[Picture]]:
     """Carry out a prepared batch; the answer in the shape of the envelope's, and the picture.
 
-    ``alive`` tells whether the client is still there: when it is not, the batch stops at the next action.
+    ``left`` is what ``Display.confirm`` has just found. ``alive`` tells whether the client is still there: when it is
+    not, the batch stops at the next action.
 
     Raises:
         DisplayLost: with the answer so far in ``facts["answer"]`` and ``sent`` "unknown".
     """
     running = _Running(display, prepared, session, alive)
     try:
-        return running.run()
+        return running.run(left)
     except DisplayLost as error:
         answer = running.answer(NOT_WAITED)
         answer.update(ok=False, sent="unknown" if running.performer.sent else "none", error=str(error))
@@ -58,14 +63,14 @@ class _Running:
         self._newcomers: Optional[Newcomers] = None
         self.performer = Performer(display, prepared.batch.expect, session, alive)
 
-    def run(self) -> Tuple[Answer, Optional[Picture]]:
+    def run(self, left: Leftovers) -> Tuple[Answer, Optional[Picture]]:
         batch, display = self._prepared.batch, self._display
         acting = [step for step in self._prepared.steps if step.action.action not in LOOKING]
         looking = any(step.action.action in ("zoom", "screenshot") for step in self._prepared.steps)
         if looking and self._wish is None:
             self._wish = PictureWish()
         verdict, failed = NOT_WAITED, ""
-        display.put_right()
+        display.put_right(left)
         try:
             if not acting or batch.settle.mode == "none":
                 self._run_steps(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, List, Optional
+from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Tuple
 
 from . import state
 from .ambient import Ambient
@@ -17,6 +17,13 @@ from .x11.connection import DEFAULT_TIMEOUT
 if TYPE_CHECKING:
     from .keyboard import Keyboard
     from .launcher import Launcher
+
+
+class Leftovers(NamedTuple):
+    """Whether anything is noted as held down, or as borrowed on the keyboard: that may be the work of the dead."""
+
+    held: bool
+    borrowed: bool
 
 
 class Display:
@@ -45,8 +52,10 @@ class Display:
         try:
             self.screen = Screen(self.conn)
             self.ledger = Ledger(self.conn, session)
+            self._notes = self.conn.atoms(["_DESKHAND_HELD", "_DESKHAND_BORROWED"])
             #: What processes that are gone had changed on the keyboard, and is now as it was: told in the next answer.
-            self.restored: List[str] = _restore_borrowed(self.conn)
+            self.restored: List[str] = []
+            self.put_right(self.confirm()[1]._replace(held=False))  # the ledger has done so for what is held
             self.pings = Pings(self.conn)
             self._keyboard: Optional[Keyboard] = None
             self._launcher = launcher
@@ -82,10 +91,22 @@ class Display:
     def lost(self) -> bool:
         return self.conn.closed
 
-    def put_right(self) -> None:
+    def confirm(self) -> Tuple[Tuple[int, int], Leftovers]:
+        """One round trip before a batch, that of ``Connection.sync``: the screen's size in pixels, and leftovers."""
+        asked = [core.ask_property(self.conn, self.conn.root, note, length=1) for note in self._notes]
+        size, *notes = self.conn.sync([core.ask_geometry(self.conn, self.conn.root), *asked])
+        geometry = core.parse_geometry(size)
+        held, borrowed = (bool(core.parse_property(note).value) for note in notes)
+        return (geometry.width, geometry.height), Leftovers(held, borrowed)
+
+    def put_right(self, left: Leftovers) -> None:
         """As at the start: what processes of ours left on the display that have died since."""
-        self.ledger.put_right()
-        self.restored += _restore_borrowed(self.conn)
+        if left.held:
+            self.ledger.put_right()
+        if left.borrowed:
+            from .borrowing import restore_borrowed  # the module is needed only where something was left
+
+            self.restored += restore_borrowed(self.conn)
 
     def close(self, keep: bool = True) -> None:
         """End the connection. What ``key_down`` holds stays for the named session when ``keep``, else is released."""
@@ -102,12 +123,3 @@ class Display:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
-
-
-def _restore_borrowed(conn: Connection) -> List[str]:
-    # The module is needed only where something was left.
-    if not core.get_property(conn, conn.root, conn.atom("_DESKHAND_BORROWED")).value:
-        return []
-    from .borrowing import restore_borrowed
-
-    return restore_borrowed(conn)

@@ -80,22 +80,37 @@ def client_of(conn: Connection, window: int) -> int:
 
 def top_level_of(conn: Connection, window: int) -> int:
     """The nearest of ``window`` and its ancestors with WM_STATE; without one, the one that is a child of the root."""
-    state = conn.atom("WM_STATE")
+    return _top_level(conn, window, [])
+
+
+def _top_level(conn: Connection, window: int, answers: List[bytes]) -> int:
+    """The same; ``answers`` are those to ``_ask_place`` of ``window``, where they have been asked for already."""
     current, below_root = window, window
     for _ in range(32):
         if current in (0, conn.root):
             break
-        answers = conn.replies([core.ask_property(conn, current, state), core.ask_tree(conn, current)])
+        answers = answers or conn.replies(_ask_place(conn, current))
         if core.parse_property(answers[0]).type:
             return current
         below_root, current = current, core.parse_tree(answers[1])[1]
+        answers = []
     return below_root
+
+
+def _ask_place(conn: Connection, window: int) -> List[int]:
+    return [core.ask_property(conn, window, conn.atom("WM_STATE")), core.ask_tree(conn, window)]
 
 
 def title_of(conn: Connection, window: int) -> str:
     """``_NET_WM_NAME``, else ``WM_NAME``; empty when there is none."""
-    name = conn.atom("_NET_WM_NAME")
-    answers = conn.replies([core.ask_property(conn, window, each) for each in (name, core.ATOM_WM_NAME)])
+    return _title(conn.replies(_ask_title(conn, window)))
+
+
+def _ask_title(conn: Connection, window: int) -> List[int]:
+    return [core.ask_property(conn, window, each) for each in (conn.atom("_NET_WM_NAME"), core.ATOM_WM_NAME)]
+
+
+def _title(answers: List[bytes]) -> str:
     modern, old = (core.parse_property(answer) for answer in answers)
     if modern.value:
         return modern.value.decode("utf-8", "replace")
@@ -130,8 +145,11 @@ def _target(conn: Connection) -> FocusTarget:
     answers = conn.replies(asked)
     named, focus, tree = _first(core.parse_property(answers[0])), core.parse_focus(answers[1]), answers[2]
     manager_asked = core.ask_property(conn, named, check) if named else 0
+    about = [*_ask_place(conn, focus), *_ask_title(conn, focus)] if focus > core.FOCUS_POINTER_ROOT else []
     shown = _shown(conn, core.parse_tree(tree)[2])
     manager = _checked_manager(conn, named, manager_asked)
+    found = conn.replies(about)
+    place, name = found[:2], found[2:]
     menu = _open_menu(conn, manager, shown)
     by_pointer = False
     if focus == core.FOCUS_POINTER_ROOT and not manager:
@@ -150,13 +168,15 @@ def _target(conn: Connection) -> FocusTarget:
         why = "the keyboard focus is on the window manager's own window"
     if menu:
         # An open menu holds the keyboard, whatever has the focus.
-        title = title_of(conn, menu) or ("" if why else title_of(conn, top_level_of(conn, focus)))
-        return FocusTarget(menu if why else focus, menu if why else top_level_of(conn, focus), title, "menu", menu)
+        top_level = menu if why else _top_level(conn, focus, place)
+        title = title_of(conn, menu) or ("" if why else title_of(conn, top_level))
+        return FocusTarget(menu if why else focus, top_level, title, "menu", menu)
     if why:
         raise _refused(why)
-    top_level = top_level_of(conn, focus)
+    top_level = _top_level(conn, focus, place)
     # gnome-shell has no window with WM_STATE: its overview and its menus are in a nameless one over the whole screen.
-    title = title_of(conn, top_level) or title_of(conn, focus)
+    own = _title(name) if name else title_of(conn, focus)
+    title = own if top_level == focus else title_of(conn, top_level) or own
     return FocusTarget(focus, top_level, title, by_pointer=by_pointer)
 
 

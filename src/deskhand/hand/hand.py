@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 from . import batch
-from .display import Display
+from .display import Display, Leftovers
 from .envelope import PictureWish, parse_batch
 from .errors import BatchRefused, DeskhandError, DisplayLost, DisplayTimeout
 from .lease import Lease, open_lease
@@ -78,14 +78,15 @@ class Hand:
         """
         parsed = parse_batch(request)
         try:
-            display = self._answering()
+            display, size, left = self._confirmed()
             names_applications = any(action.action in ("launch", "quit") for action in parsed.actions)
             environment = self.environment() if names_applications and self._launcher is None else {}
-            prepared = prepare(parsed, display.screen.size(), display.frames.newest(), environment, self._launcher)
+            newest = display.frames.newest() if parsed.expect.sequence is not None else None
+            prepared = prepare(parsed, size, newest, environment, self._launcher)
         except DeskhandError as error:
             error.sent = "none"  # whatever it is, it is none of the batch's doing
             raise
-        return batch.run(display, prepared, self._session, alive)
+        return batch.run(display, prepared, left, self._session, alive)
 
     def screenshot(
         self,
@@ -212,11 +213,15 @@ class Hand:
 
     def _answering(self) -> Display:
         """The display, after a round trip: a connection that died while nobody looked is replaced, once."""
+        return self._confirmed()[0]
+
+    def _confirmed(self) -> Tuple[Display, Tuple[int, int], Leftovers]:
+        """The same, with what ``Display.confirm`` gives."""
         display = self.display
         try:
-            display.conn.sync()
+            return (display, *display.confirm())
         except DisplayTimeout:
             raise  # it is there and does not answer: a second try would only double the wait
         except DisplayLost:
             display = self.display
-        return display
+        return (display, *display.confirm())

@@ -80,6 +80,8 @@ class Ledger:
     def covering(self, codes: Iterable[Tuple[str, int]]) -> Iterator[None]:
         """Everything in ``codes`` may be pressed inside; it is released at the end, whether or not the body did so.
 
+        The end confirms it by a round trip.
+
         Raises:
             ActionFailed: a button was still down ``THAW_SECONDS`` after its release: what was sent has not arrived.
         """

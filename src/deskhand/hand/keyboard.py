@@ -312,9 +312,10 @@ class Keyboard:
 
     def _tap(self, plan: _Plan, repeat: int, hold_ms: int) -> None:
         for turn in range(repeat):
+            if turn:
+                self._conn.sync()
             self._send_presses(plan, first_delay=HOLD_MS if turn else 0)
-            self._send_releases(plan, hold_ms)
-            self._conn.sync()
+            self._send_releases(plan, hold_ms)  # confirmed by ``Ledger.covering``
 
     def _send_presses(self, plan: _Plan, first_delay: int = 0) -> None:
         """Press in order; a level shift is down only around the key that needs it, the last key's until release."""

@@ -49,8 +49,9 @@ def prepare(
 ) -> Prepared:
     """Check ``batch`` for a screen of that size.
 
-    ``newest`` is the number of the picture the session was given last. ``launcher`` says what applications there are;
-    when it is not given they are those that ``environment``, the desktop's, leads to.
+    ``newest`` is the number of the picture the session was given last; it matters to a batch that names one.
+    ``launcher`` says what applications there are; when it is not given they are those that ``environment``, the
+    desktop's, leads to.
 
     Raises:
         BatchRefused: names the first action that is wrong. Nothing has been sent.

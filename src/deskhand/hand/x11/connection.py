@@ -235,12 +235,18 @@ class Connection:
         """Hand everything queued to the server."""
         self._wire.drain(time.monotonic() + self.timeout, "a request")
 
-    def sync(self) -> None:
-        """A round trip: every request so far has been carried out. Raises the first error that came back."""
+    def sync(self, asked: Sequence[int] = ()) -> List[bytes]:
+        """A round trip: every request so far has been carried out. Raises the first error that came back.
+
+        Gives the replies to ``asked``, requests sent by ``ask``, which have come with it.
+        """
         self._round_trip()
         if self._errors:
             errors, self._errors = self._errors, []
+            for sequence in asked:
+                self._replies.pop(sequence, None)
             raise errors[0][1]
+        return self.replies(asked)
 
     def check(self, sequence: int) -> None:
         """A round trip that raises the error of one request without a reply, and leaves all others to ``sync``."""
