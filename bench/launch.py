@@ -6,12 +6,14 @@ after the window became viewable ours says so.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import subprocess
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from bench.sides import PATIENCE, Answer, in_turns
 from deskhand.desktop import DesktopState, start_desktop, stop_desktop
@@ -59,7 +61,7 @@ def _ask(
             failed.append(str(done["results"][0].get("error")))
         elif seen:
             late.append(ended - seen)
-        _close_all(hand)
+        _close_all(hand, desktop, name)
         return ended - began
 
     def peer() -> float:
@@ -67,7 +69,7 @@ def _ask(
         _run(desktop, "gtk-launch", entry)
         _run(desktop, "xdotool", "search", "--sync", "--onlyvisible", "--class", window_class)
         seconds = time.monotonic() - began
-        _close_all(hand)
+        _close_all(hand, desktop, name)
         return seconds
 
     sides: dict[str, Callable[[], float]] = {"ours": ours, "gtk-launch, xdotool search --sync": peer}
@@ -121,14 +123,26 @@ def _run(desktop: DesktopState, *command: str) -> None:
     )
 
 
-def _close_all(hand: Hand) -> None:
-    """Close every window, and let what closes end."""
+def _close_all(hand: Hand, desktop: DesktopState, program: str) -> None:
+    """Close every window, and let what closes end: an instance that is still ending would hold up the next launch."""
     for window in hand.windows():
         if window["type"] not in ("desktop", "dock"):
             done, _ = hand.act({"actions": [{"action": "close", "window": window["id"]}]})
             if not done["ok"]:
                 raise DeskhandError(f"a window does not close: {done['results'][0].get('error')}")
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline and any(w["type"] not in ("desktop", "dock") for w in hand.windows()):
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and (
+        any(window["type"] not in ("desktop", "dock") for window in hand.windows()) or _runs(desktop, program)
+    ):
         time.sleep(0.05)
-    time.sleep(0.5)  # a single instance that is still ending would take the next request with it
+
+
+def _runs(desktop: DesktopState, program: str) -> bool:
+    """Whether the desktop's account has a process of that name that is not dead."""
+    for entry in os.scandir("/proc"):
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and entry.stat().st_uid == desktop.uid:
+                name, _, rest = Path(entry.path, "stat").read_text().partition("(")[2].rpartition(")")
+                if name == program[:15] and rest.split()[0] != "Z":
+                    return True
+    return False
