@@ -345,3 +345,23 @@ def test_settling_counts_at_the_end_and_before_each_look() -> None:
     assert longest({"actions": [{"action": "click"}], "settle": settle}) == 80
     assert longest({"actions": [{"action": "screenshot"}, {"action": "zoom"}], "settle": settle}) == 220
     assert longest({"actions": [{"action": "click"}], "settle": {"timeout": "x"}}) == 20
+
+
+def test_the_end_of_a_session_comes_also_when_nobody_waits_for_it(display: XServer) -> None:
+    async def work() -> None:
+        ended = session(display, "a")
+        held = [{"action": "mouse_down", "x": 1, "y": 1}, {"action": "wait_window", "title": "-", "timeout": 50}]
+        running = asyncio.create_task(ended.act({"actions": held, "settle": {"mode": "none"}}))
+        await until(lambda: pressed(display))
+        closing = asyncio.create_task(ended.aclose())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        with pytest.raises(BackendError):
+            await running
+        await until(lambda: not pressed(display))
+        async with session(display, "b"):
+            pass
+
+    run(work())

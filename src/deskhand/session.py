@@ -116,10 +116,10 @@ class Session:
         self._closed = self._outcomes.over = True
         if self._idle is not None:
             self._idle.cancel()
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.wait([self._running])  # nobody else may have the desktop before it has ended
         try:
+            if self._running is not None:
+                self._running.cancel()
+                await asyncio.wait([self._running])  # nobody else may have the desktop before it has ended
             if quit_launched or self.close_launched == "end":
                 await self._close_launched()
             elif self._closing is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -12,11 +13,16 @@ from typing import Any
 import pytest
 
 from deskhand import DisplayLost, LocalDisplay, NoDisplay, Outcome
+from deskhand.backends.lease import DisplayLease
+from deskhand.hand.lease import Lease, holder_of
+from deskhand.hand.x11 import Connection
 from deskhand.testing import XServer, xvfb
 from tests.probes import RawWindow, pressed
 from tests.toolkits import toolkit_window
 
 MOVE = {"actions": [{"action": "move", "x": 5, "y": 6}], "settle": {"mode": "none"}}
+
+NOT_WAITED = {"settle": {"mode": "none"}}
 
 
 async def until(condition: Callable[[], Any]) -> None:
@@ -209,3 +215,81 @@ def test_the_words_of_an_outcome() -> None:
         "settle_ms": 4,
     }
     assert in_words(Outcome(failed)) == "FAILED after 0 of 2: no window [settled after 4 ms]"
+
+
+def test_the_end_comes_and_releases_also_when_nobody_waits_for_it(display: XServer) -> None:
+    async def work(backend: LocalDisplay) -> None:
+        assert (await backend.act({"actions": [{"action": "mouse_down", "x": 1, "y": 1}], **NOT_WAITED})).ok
+        assert pressed(display)
+        go_on = threading.Event()
+        working = asyncio.create_task(backend.with_hand(lambda hand: go_on.wait(20)))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(backend.aclose())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        go_on.set()
+        await working
+        await backend.aclose()
+        assert pressed(display) == []
+
+    on(display, work)
+
+
+def test_a_batch_that_is_cancelled_while_the_end_waits_for_it(display: XServer) -> None:
+    async def work(backend: LocalDisplay) -> None:
+        actions = [{"action": "mouse_down", "x": 1, "y": 1}, {"action": "wait_window", "title": "-", "timeout": 50}]
+        running = asyncio.create_task(backend.act({"actions": actions, **NOT_WAITED}))
+        await until(lambda: pressed(display))
+        closing = asyncio.create_task(backend.aclose())
+        await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await closing
+        assert pressed(display) == []
+
+    on(display, work)
+
+
+@pytest.mark.parametrize("end", ["cancelled", "released"])
+def test_a_lease_of_a_display_that_hangs_does_not_stop_the_event_loop(display: XServer, end: str) -> None:
+    async def work() -> None:
+        lease = DisplayLease(display.display, None, "a")
+        opening = threading.Event()
+        opens = lease._open
+
+        def told() -> Lease:
+            opening.set()
+            return opens()
+
+        lease._open = told
+        os.kill(display.pid, signal.SIGSTOP)
+        try:
+            taking = asyncio.create_task(lease.take(5.0, 30.0))
+            await until(opening.is_set)
+            turns = 0
+
+            async def count() -> None:
+                nonlocal turns
+                while True:
+                    await asyncio.sleep(0.01)
+                    turns += 1
+
+            counting = asyncio.create_task(count())
+            if end == "cancelled":
+                taking.cancel()
+                await asyncio.wait([taking])
+            releasing = asyncio.create_task(lease.release())
+            await until(lambda: turns >= 5)
+            assert not releasing.done()  # the display has not answered yet, and nobody waited for it
+        finally:
+            os.kill(display.pid, signal.SIGCONT)
+        await releasing
+        await asyncio.wait([taking])
+        counting.cancel()
+        with Connection.open(display.display) as conn:
+            assert holder_of(conn) is None
+
+    asyncio.run(work())

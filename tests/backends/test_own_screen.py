@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 import threading
@@ -182,3 +183,24 @@ def test_no_display() -> None:
             await backend.act(quick(MOVE))
 
     at(XServer(":4711", None, 0, {}), work)
+
+
+def test_the_watch_over_the_person_ends_also_when_nobody_waits_for_the_end(display: XServer) -> None:
+    async def work() -> None:
+        backend = OwnScreen(display.display, quiet=0)
+        await backend.windows()
+        go_on = threading.Event()
+        working = asyncio.create_task(backend.with_hand(lambda hand: go_on.wait(20)))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(backend.aclose())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        go_on.set()
+        await working
+        assert backend._person is None
+
+    before = threading.active_count()
+    asyncio.run(work())
+    until(lambda: threading.active_count() == before, "no thread is left")

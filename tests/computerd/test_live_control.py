@@ -215,3 +215,31 @@ def test_who_falls_silent_gives_back(openbox_display: XServer, conn: Connection)
             assert await control.take(2) is None
 
     asyncio.run(scenario())
+
+
+def test_a_viewer_who_leaves_while_the_silence_ends_it_does_not_keep_what_is_held_down(
+    openbox_display: XServer, conn: Connection
+) -> None:
+    async def work() -> None:
+        async with ServedDesktop(openbox_display.display) as served:
+            control = Control(served, silence=0.2)
+            assert await control.take(1) is None
+            assert await control.act(1, [{"action": "mouse_down", "x": 5, "y": 5}]) is None
+            assert pointer(conn).mask & BUTTON_1
+            busy = threading.Event()
+            working = asyncio.create_task(served._acting.with_hand(lambda hand: busy.wait(20)))
+            async with asyncio.timeout(20):
+                while control._ending is None:  # the end waits for the hand
+                    await asyncio.sleep(0.01)
+                taking = asyncio.create_task(control.take(1))
+                await asyncio.sleep(0)
+                taking.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await taking
+                busy.set()
+                await working
+                while control.holder is not None:
+                    await asyncio.sleep(0.01)
+            assert not pointer(conn).mask & BUTTON_1
+
+    asyncio.run(work())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +19,7 @@ from tests.toolkits import toolkit_window
 
 from deskhand.hand import clipboard
 from deskhand.hand.clipboard_owner import PIECE, SelectionOwner
-from deskhand.hand.errors import ActionFailed
+from deskhand.hand.errors import ActionFailed, DisplayLost
 from deskhand.hand.held import Ledger
 from deskhand.hand.keyboard import Keyboard, parse_keys
 from deskhand.hand.ping import Pings
@@ -311,3 +314,43 @@ def test_what_somebody_else_copied_meanwhile_stays(display: XServer, conn: Conne
         owner.close()
         conn.sync()
         assert clipboard.get_text(other) == "theirs"
+
+
+def test_an_owner_whose_text_has_no_end_is_an_error_in_time(
+    display: XServer, conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clipboard, "WHOLE_SECONDS", 0.5)
+    ended = threading.Event()
+    with Connection.open(display.display) as owner:
+        window = core.create_window(owner)
+        text, incr = owner.atoms(["UTF8_STRING", "INCR"])
+        core.set_selection_owner(owner, window, owner.atom("CLIPBOARD"), core.server_time(owner))
+
+        def take(event: Event) -> None:
+            if event.name == "SelectionRequest":
+                prop = event["property"] if event["target"] == text else 0
+                if prop:
+                    core.select_input(owner, event["requestor"], core.PROPERTY_CHANGE)
+                    core.change_property(owner, event["requestor"], prop, incr, 32, struct.pack("=I", 1))
+                fields = [event[name] for name in ("time", "requestor", "selection", "target")]
+                core.send_event(owner, event["requestor"], 0, struct.pack("=BBHIIIII8x", 31, 0, 0, *fields, prop))
+            elif event.name == "PropertyNotify" and event["state"] == 1:
+                core.change_property(owner, event["window"], event["atom"], text, 8, b"x", ignore=True)
+            owner.flush()
+
+        owner.subscribe(take)
+        owner.sync()
+
+        def serve() -> None:
+            with contextlib.suppress(DisplayLost):
+                owner.wait(ended.is_set, 20.0)
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        try:
+            with pytest.raises(ActionFailed, match="was not done with its text"):
+                clipboard.get_text(conn)
+        finally:
+            ended.set()
+            owner.cut()
+            serving.join()

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -427,3 +428,24 @@ def test_the_order_of_release_is_the_other_way_round(screen: XServer) -> None:
         conn.sync()
         assert ledger.release_all() == [("key", 39), ("key", 38), ("key", 37)]
         assert [event.detail for event in window.all("up")] == [39, 38, 37]
+
+
+@pytest.mark.parametrize(("kind", "code"), [("key", 3), ("button", 200)])
+@pytest.mark.parametrize("until", [None, 30.0])
+def test_what_no_device_has_keeps_nobody_from_the_display(
+    screen: XServer, kind: str, code: int, until: float | None
+) -> None:
+    """Anybody may write that property, and the server refuses such a release."""
+    shift = keycode(screen, SHIFT)
+    with Connection.open(screen.display) as conn:
+        xtest.fake_input(conn, xtest.KEY_PRESS, shift)
+        conn.sync()
+    left = {**OWNERLESS, "session": "s", "code": shift}
+    kept = until if until is None else time.clock_gettime(time.CLOCK_BOOTTIME) + until
+    write(screen, json.dumps(left) + "\n" + json.dumps({**left, "kind": kind, "code": code, "until": kept}))
+    with Hand(screen.display, session="s") as hand:
+        assert hand.display.ledger.released_of_others == [("key", shift)]
+        assert hand.display.ledger.held == []
+        assert act(hand, down("a"))["ok"]
+        assert hand.release() == [f"key {keycode(screen, LETTER_A)}"]
+    assert pressed(screen) == []

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import os
 import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+import deskhand
 from deskhand.hand import windows
 from deskhand.hand.docks import hiding_docks
+from deskhand.hand.errors import ActionFailed
+from deskhand.hand.keyboard_turn import KeyboardTurn
+from deskhand.hand.ping import ROOT_EVENTS
 from deskhand.hand.screen import Screen
 from deskhand.hand.x11 import Connection, core
-from deskhand.testing import window_manager, xvfb
+from deskhand.testing import XServer, window_manager, xvfb
 
 
 def test_a_list_of_very_many_windows_is_looked_at_in_part() -> None:
@@ -59,3 +69,56 @@ def test_the_server_can_not_cut_off_the_memory_that_is_read(monkeypatch: pytest.
         screen.close()
     for fd in made:
         os.close(fd)
+
+
+#: A client with some windows that changes a property of one of them, or of the root window, as fast as it can.
+FLOOD = """
+import struct, sys
+from deskhand.hand.x11 import Connection, core
+conn = Connection.open(sys.argv[1])
+windows = []
+for number in range(20):
+    windows.append(conn.new_id())
+    conn.send(1, 24, struct.pack("=IIhhHHHHII", windows[-1], conn.root, 10 * number, 10, 200, 100, 0, 1, 0, 0))
+    conn.send(8, 0, struct.pack("=I", windows[-1]))
+target = conn.root if sys.argv[2] == "root" else windows[0]
+conn.sync()
+print("ready", flush=True)
+while True:
+    for number in range(500):
+        core.change_property(conn, target, core.ATOM_WM_NAME, core.ATOM_STRING, 8, b"%d" % number)
+    conn.sync()
+"""
+
+
+@contextmanager
+def flood(server: XServer, of: str) -> Iterator[subprocess.Popen[bytes]]:
+    """It runs for ten seconds at most: what waits for its end has waited too long."""
+    env = {"PYTHONPATH": str(Path(deskhand.__file__).parents[1])}
+    words = [sys.executable, "-c", FLOOD, server.display, of]
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE) as process:
+        timer = threading.Timer(10, process.kill)
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            timer.start()
+            yield process
+        finally:
+            timer.cancel()
+            process.kill()
+
+
+def test_a_title_that_changes_all_the_time_holds_up_no_wait(display: XServer) -> None:
+    with flood(display, "window") as process, Connection.open(display.display) as conn:
+        with pytest.raises(ActionFailed, match=r"within 0\.5 s"):
+            windows.wait_window(conn, title="no such", timeout=0.5)
+        assert process.poll() is None
+
+
+def test_events_without_end_hold_up_nobody_who_waits_for_the_keyboard(display: XServer) -> None:
+    with Connection.open(display.display) as conn, Connection.open(display.display) as other:
+        core.select_input(conn, conn.root, ROOT_EVENTS)
+        with KeyboardTurn(other).taken(), flood(display, "root") as process:
+            with pytest.raises(ActionFailed, match="has been using the keyboard"), KeyboardTurn(conn).taken(0.5):
+                pass
+            assert process.poll() is None

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import pytest
 from tests.xservers import put_pixels, resize, xvfb_with
 
+from deskhand.hand.errors import Unsupported
 from deskhand.hand.screen import Screen
 from deskhand.hand.screen_watch import ScreenWatch
 from deskhand.hand.x11 import Connection, core
-from deskhand.testing import XServer
+from deskhand.testing import XServer, xvfb
 
 
 @pytest.fixture
@@ -194,3 +195,12 @@ def test_it_ends_with_its_block(display: XServer, other: Connection) -> None:
         connection.sync()
         assert watch._dirty is None
         watch.close()
+
+
+def test_one_that_can_not_begin_leaves_nothing_behind() -> None:
+    with xvfb(depth=8) as server, Connection.open(server.display) as conn:
+        screen = Screen(conn)
+        for _ in range(3):
+            with pytest.raises(Unsupported):
+                ScreenWatch(conn, screen)
+        assert conn._subscribers == []

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from tests.probes import RawWindow, keycode, pressed
-from tests.xservers import until
+from tests.xservers import put_pixels, until
 
 import deskhand
+from deskhand.hand.x11 import Connection
 from deskhand.testing import XServer
 
 SOURCES = str(Path(deskhand.__file__).parents[1])
@@ -169,3 +173,75 @@ def test_the_one_shot_form_sees_that_nobody_reads(display: XServer) -> None:
         assert pressed(display) == []
         assert process.stderr is not None
         assert process.stderr.read().count(b"\n") == 1
+
+
+@pytest.mark.parametrize("form", ["stream", "one-shot"])
+def test_a_signal_ends_it_also_when_nobody_reads_its_answer(display: XServer, form: str) -> None:
+    with Connection.open(display.display) as conn:
+        for place in range(0, 800, 8):  # so that the picture does not fit into the pipe
+            put_pixels(conn, conn.root, place, place, 7, 5, 0x10203 * place)
+        conn.sync()
+    options = ["--stream"] if form == "stream" else []
+    words = [sys.executable, "-m", "deskhand.hand", *options, "--display", display.display]
+    with subprocess.Popen(words, stdin=-1, stdout=-1, env=ENV) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        try:
+            process.stdin.write(json.dumps({**HERE, "picture": True}).encode() + b"\n")
+            process.stdin.flush()
+            if form == "one-shot":
+                process.stdin.close()
+            until(lambda: _unread(process.stdout) == 4096)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == (1 if form == "stream" else -signal.SIGTERM)
+        finally:
+            process.kill()
+
+
+def _unread(pipe: IO[bytes] | None) -> int:
+    assert pipe is not None
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
+
+
+def test_ctrl_c_before_the_request_shows_no_traceback(display: XServer) -> None:
+    words = [sys.executable, "-m", "deskhand.hand", "--display", display.display]
+    with subprocess.Popen(words, stdin=-1, stdout=-1, stderr=-1, env=ENV) as process:
+        try:
+            # It reads standard input once that is what it sleeps in.
+            until(lambda: "pipe" in Path(f"/proc/{process.pid}/wchan").read_text())
+            process.send_signal(signal.SIGINT)
+            _out, err = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert (process.returncode, err) == (-signal.SIGINT, b"")
+
+
+def test_standard_input_that_can_not_be_read_is_told(tmp_path: Path) -> None:
+    with open(tmp_path / "written", "wb") as written:
+        words = [sys.executable, "-m", "deskhand.hand", "--display", ":0"]
+        done = subprocess.run(words, stdin=written, capture_output=True, env=ENV, timeout=60)
+    answer = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (2, b"")
+    assert (answer["sent"], answer["kind"]) == ("none", "refused")
+    assert "standard input can not be read" in answer["error"]
+
+
+@pytest.mark.parametrize("options", [[], ["--stream"]])
+def test_where_no_thread_can_be_started_that_is_told(display: XServer, options: list[str]) -> None:
+    program = (
+        "import sys, threading\n"
+        'def refuse(self):\n    raise RuntimeError("can\'t start new thread")\n'
+        "threading.Thread.start = refuse\n"
+        "from deskhand.hand.__main__ import main\n"
+        f"sys.exit(main({[*options, '--display', display.display]!r}))"
+    )
+    request = json.dumps(HERE).encode() + b"\n"
+    done = subprocess.run([sys.executable, "-c", program], input=request, capture_output=True, env=ENV, timeout=60)
+    answer = json.loads(done.stdout)
+    assert done.stderr == b""
+    assert done.returncode == answer.get("status", 1) == 1
+    assert (answer["ok"], answer["sent"]) == (False, "none")
+    assert "no thread can be started" in answer["error"]

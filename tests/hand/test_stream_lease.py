@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -152,3 +154,21 @@ def _waits(server: XServer, name: str) -> bool:
         lines = OwnedProperty(conn, "_DESKHAND_LEASE")
         with lines.exclusive():
             return any(line.get("holder") == name for line in lines.others())
+
+
+def test_a_signal_while_it_is_taken_on_a_display_that_hangs_is_the_end(display: XServer) -> None:
+    with stream(display) as hand:
+        assert hand.ask(HERE)["ok"]
+        os.kill(display.pid, signal.SIGSTOP)
+        try:
+            hand.send(lease("a"))
+            until(lambda: _connections(hand.process.pid) == 2)  # that of the lease is under way
+            hand.process.send_signal(signal.SIGTERM)
+            assert hand.process.wait(30) == 1
+        finally:
+            os.kill(display.pid, signal.SIGCONT)
+
+
+def _connections(pid: int) -> int:
+    links = [os.readlink(entry.path) for entry in os.scandir(f"/proc/{pid}/fd")]
+    return sum(link.startswith("socket:") for link in links)

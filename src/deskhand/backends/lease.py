@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from deskhand.errors import DeskhandError
+from deskhand.errors import DeskhandError, DisplayLost
 from deskhand.hand.lease import Lease, open_lease
 
 
@@ -40,12 +40,14 @@ class DisplayLease(DesktopLease):
         self._lease: Lease | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._taking: Future[None] | None = None
+        self._gone = threading.Event()  # of whoever waits for the take under way
         self._cutting = threading.Lock()
 
     async def take(self, seconds: float, wait: float = 0.0) -> None:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="deskhand-lease")
-        self._taking = self._thread.submit(self._take, seconds, wait)
+        self._gone = threading.Event()
+        self._taking = self._thread.submit(self._take, seconds, wait, self._gone)
         try:
             await asyncio.wrap_future(self._taking)
         except asyncio.CancelledError:
@@ -61,18 +63,25 @@ class DisplayLease(DesktopLease):
             thread.shutdown(wait=False)
             await asyncio.shield(asyncio.wrap_future(ended))
 
-    def _take(self, seconds: float, wait: float) -> None:
+    def _take(self, seconds: float, wait: float, gone: threading.Event) -> None:
+        if self._lease is None or self._lease.lost:
+            # Outside of the lock: it may take seconds, and the event loop asks for the lock too.
+            opened = self._open()
+            with self._cutting:
+                self._lease = opened
         with self._cutting:
-            if self._lease is None or self._lease.lost:
-                self._lease = self._open()
             lease = self._lease
+            if gone.is_set():
+                raise DisplayLost("whoever asked for the lease has gone")
         lease.take(seconds, wait)
 
     def _stop_waiting(self) -> None:
         """A wait in the queue ends only with its connection."""
         with self._cutting:
-            if self._taking is not None and not self._taking.done() and self._lease is not None:
-                self._lease.cut()
+            if self._taking is not None and not self._taking.done():
+                self._gone.set()
+                if self._lease is not None:
+                    self._lease.cut()
 
     def _release(self) -> None:
         lease, self._lease = self._lease, None

@@ -58,7 +58,12 @@ class LocalDisplay(Backend):
         self._place = (display, xauthority)
         # The hand is for one thread at a time, and a batch may take a minute.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="deskhand-hand")
-        self._closed = False
+        self._ended: Future[None] | None = None  # the last thing the thread does; None: it takes work
+        self._abandoned = False
+
+    @property
+    def _closed(self) -> bool:
+        return self._ended is not None
 
     async def info(self) -> dict[str, Any]:
         return await self._run(self._hand.info)
@@ -104,11 +109,11 @@ class LocalDisplay(Backend):
         return DisplayLease(*self._place, holder)
 
     async def aclose(self) -> None:
-        if not self._closed:
-            ended = self._submit(self._close)
-            self._closed = True
+        if self._ended is None:
+            self._ended = self._submit(self._close)
             self._thread.shutdown(wait=False)
-            await asyncio.wrap_future(ended)
+        # The end comes also when nobody waits for it any more.
+        await asyncio.shield(asyncio.wrap_future(self._ended))
 
     def _wind_up(self, running: Future[Outcome]) -> Future[None]:
         """End a batch that nobody waits for any more, and release what it held.
@@ -119,6 +124,9 @@ class LocalDisplay(Backend):
         timer.daemon = True
         timer.start()
         running.add_done_callback(lambda _: timer.cancel())
+        if self._ended is not None:  # the thread takes nothing more, and what it does last releases
+            self._abandoned = True
+            return self._ended
         return self._submit(self._release)
 
     def _release(self) -> None:
@@ -134,6 +142,8 @@ class LocalDisplay(Backend):
             pass  # the display is gone, and what was held on it
 
     def _close(self) -> None:
+        if self._abandoned:
+            self._release()
         try:
             self._hand.close()
         except DeskhandError:

@@ -165,10 +165,12 @@ class OwnScreen(LocalDisplay):
         return _PatientLease(self._display_name, self._xauthority, holder, self._patience)
 
     async def aclose(self) -> None:
-        await super().aclose()
-        person, self._person = self._person, None
-        if person is not None:
-            await asyncio.to_thread(person.close)
+        try:
+            await super().aclose()
+        finally:
+            person, self._person = self._person, None
+            if person is not None:
+                await asyncio.to_thread(person.close)
 
     # -- before a batch -----------------------------------------------------------------------------------------------
 

@@ -31,6 +31,11 @@ INTERRUPTED = 130
 
 def main(arguments: Optional[List[str]] = None) -> int:
     """Run the one-file form; gives its exit status."""
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Until there is something to release: no traceback where somebody thinks better of what they were typing.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         options = _parse(sys.argv[1:] if arguments is None else arguments)
     except ValueError as error:
@@ -132,6 +137,8 @@ def _answer(options: Dict[str, str]) -> int:
             hand.close()
     except DeskhandError:
         pass  # the display went away after the answer was complete
+    for number in ends:
+        signal.signal(number, signal.SIG_DFL)  # whoever is to read the answer may never do so
     if "raw" in options and reply.picture is not None:
         content = reply.picture.content
         body = {**reply.answer, "picture": {**reply.answer["picture"], "bytes": len(content)}}

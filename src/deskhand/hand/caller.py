@@ -13,7 +13,7 @@ import threading
 import time
 from typing import Callable, Iterator, Optional
 
-from .errors import DeskhandError, DisplayLost
+from .errors import DeskhandError, DisplayLost, SetupError
 from .hand import Hand
 
 #: Seconds a batch that nobody waits for has to come to its next action, before its connection is cut.
@@ -69,11 +69,23 @@ class Caller:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Inside, ``waits`` turns false when it goes; a batch that does not see that in time loses its connection."""
+        """Inside, ``waits`` turns false when it goes; a batch that does not see that in time loses its connection.
+
+        Raises:
+            SetupError: on entering, when no thread can be started to watch; nothing was sent.
+        """
         wake, waker = os.pipe()
         # A thread, as a single action may wait for a minute without looking.
         thread = threading.Thread(target=self._watch, args=(wake,), daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:
+            os.close(waker)
+            os.close(wake)
+            raise SetupError(
+                "no thread can be started to watch whether anybody waits for the answer: the account has as many"
+                " processes as it may; end some, or raise the limit (ulimit -u)"
+            ) from None
         try:
             yield
         finally:

@@ -18,6 +18,8 @@ SELECTION = "CLIPBOARD"
 PATIENCE = 3.0
 #: Bytes of text that are taken at most.
 LONGEST = 64 << 20
+#: Seconds that all pieces of a long text may take together: an owner that goes on for ever keeps nobody.
+WHOLE_SECONDS = 30.0
 _START_SECONDS = 10.0
 #: The forms a text is asked for, in this order.
 _TEXT_FORMS = ("UTF8_STRING", "text/plain;charset=utf-8", "STRING", "TEXT")
@@ -184,9 +186,14 @@ class _Reader:
             return found.value
         # ICCCM, 2.7.2: each piece comes when the one before it has been deleted, and an empty one ends it.
         parts: List[bytes] = []
+        deadline = time.monotonic() + WHOLE_SECONDS
         while True:
             if not conn.wait(lambda: self._pieces > 0, self._timeout):
                 raise self._silent()
+            if time.monotonic() > deadline:
+                raise ActionFailed(
+                    f"the owner of the clipboard was not done with its text after {WHOLE_SECONDS:g} s: it was not read"
+                )
             self._pieces -= 1
             found = core.get_property(conn, self._window, self._property, delete=True)
             if not found.type:

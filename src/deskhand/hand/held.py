@@ -134,7 +134,9 @@ class Ledger:
         with self._lines.exclusive():
             alive: List[Line] = []
             dead: List[Line] = []
-            for entry in self._lines.read():
+            lines = self._lines.read()
+            known = self._known_to_devices(lines)
+            for entry in known:
                 if entry.get("until") is None:
                     (alive if self._lines.lives(entry) else dead).append(entry)
                 elif not 0 <= entry["until"] - _now() <= KEEP_SECONDS:
@@ -144,12 +146,28 @@ class Ledger:
                         self._mine.append((entry["kind"], entry["code"]))
                 else:
                     alive.append(entry)
-            if dead or self._mine:
+            if dead or self._mine or len(known) < len(lines):
                 others = {(e["kind"], e["code"]) for e in alive} | set(self._mine)
                 orphans = [(e["kind"], e["code"]) for e in reversed(dead)]
                 self.released_of_others += _release(self._conn, [o for o in orphans if o not in others])
                 self._lines.store(alive)
                 self._lines.write(*self._entries())
+
+    def _known_to_devices(self, lines: List[Line]) -> List[Line]:
+        """Without keys and buttons that no device has: anybody may write that property, and the server refuses them."""
+        setup = self._conn.setup
+        buttons = 0
+        if any(line["kind"] == BUTTON for line in lines):
+            buttons = len(core.get_pointer_mapping(self._conn))
+        return [
+            line
+            for line in lines
+            if (
+                setup.min_keycode <= line["code"] <= setup.max_keycode
+                if line["kind"] == KEY
+                else line["code"] <= buttons
+            )
+        ]
 
     def _write(self, until: Optional[float] = None) -> None:
         with self._lines.exclusive():

@@ -61,7 +61,8 @@ class KeyboardTurn:
                         return
                     # Inside, so that no change falls between the look and the watch.
                     core.select_input(self._conn, int(before[0]["owner"]), core.STRUCTURE_NOTIFY)
-                if not self._conn.wait(lambda: news, max(0.0, deadline - time.monotonic())):
+                left = deadline - time.monotonic()  # looked at here too: there may be news without end
+                if left <= 0 or not self._conn.wait(lambda: news, left):
                     raise _refused(before[0], patience)
 
 

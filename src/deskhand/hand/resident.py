@@ -281,9 +281,12 @@ def read_standard_input() -> bytes:
     """All of standard input.
 
     Raises:
-        BatchRefused: it is longer than any request may be.
+        BatchRefused: it is longer than any request may be, or can not be read.
     """
-    data = sys.stdin.buffer.read(MAX_REQUEST + 1) if sys.stdin is not None else b""
+    try:
+        data = sys.stdin.buffer.read(MAX_REQUEST + 1) if sys.stdin is not None else b""
+    except OSError as error:
+        raise BatchRefused(f"standard input can not be read ({error.strerror}): send the request there") from None
     if len(data) > MAX_REQUEST:
         raise _too_long()
     return data

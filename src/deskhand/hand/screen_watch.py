@@ -80,7 +80,11 @@ class ScreenWatch:
             screen.size()  # a round trip: at first all of the screen is reported as damaged
             self._dirty = None
             damage.subtract(conn, self._damage)
-        self._take_base(screen.capture())
+        try:
+            self._take_base(screen.capture())
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> "ScreenWatch":
         return self

@@ -18,7 +18,7 @@ from typing import Any, Optional
 
 from .answering import Reply, answer, error_reply
 from .caller import Caller, release
-from .errors import BatchRefused, DeskhandError
+from .errors import BatchRefused, DeskhandError, SetupError
 from .hand import Hand
 from .resident import MAX_REQUEST, read_request
 from .stream_lease import REQUESTS, StreamLease
@@ -66,8 +66,11 @@ class _Stream:
                 return status
             if self._silent and not line:
                 continue
-            with self.caller.watched():
-                reply = self._reply(line)
+            try:
+                with self.caller.watched():
+                    reply = self._reply(line)
+            except SetupError as error:
+                reply = error_reply(error)
             if self.caller.waits():
                 self._write(reply)
             if not self.caller.waits():
@@ -115,8 +118,15 @@ class _Stream:
             content = reply.picture.content
             body = {**body, "picture": {**body["picture"], "bytes": len(content)}}
         rest = memoryview(json.dumps({**body, "status": reply.status}).encode() + b"\n" + content)
+        # As much as a pipe takes at once (pipe(7), PIPE_BUF), so that a signal ends us also when nobody reads.
+        poll = select.poll()
+        poll.register(self._stdout, select.POLLOUT)
+        poll.register(self._wake, select.POLLIN)
         try:
             while rest:
-                rest = rest[os.write(self._stdout, rest) :]
+                if any(descriptor == self._wake for descriptor, _bits in poll.poll()):
+                    self.caller.gone = True
+                    return
+                rest = rest[os.write(self._stdout, rest[: select.PIPE_BUF]) :]
         except OSError:
             self.caller.gone = True

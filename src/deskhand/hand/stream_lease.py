@@ -25,7 +25,8 @@ class StreamLease:
         self._hand = hand
         self._lease: Optional[Lease] = None
         self._ended = False
-        self._cutting = threading.Lock()
+        # ``cut`` may also be called by a signal, in the middle of what this thread does with it.
+        self._cutting = threading.RLock()
 
     def answer(self, request: Dict[str, Any]) -> Reply:
         """Do what one of ``REQUESTS`` asks; errors become answers."""
@@ -67,6 +68,8 @@ class StreamLease:
             if self._lease is None or self._lease.lost or self._lease.holder != holder:
                 self.end()
                 self._lease = self._hand.lease(holder)
+            if self._ended:  # meanwhile: a display may take its time to be reached
+                raise DisplayLost("whoever asked for the lease has gone")
             lease = self._lease
         lease.take(seconds, wait)
 

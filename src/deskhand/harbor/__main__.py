@@ -14,7 +14,9 @@ def main() -> int:
         apply_existing_desktop()
         from harbor.cli.main import app
     except (SetupError, ImportError) as error:
-        print(f"deskhand.harbor: {error}", file=sys.stderr)
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "harbor"
+        how = ": with Python 3.12 or newer, pip install 'deskhand[harbor]'" if missing else ""
+        print(f"deskhand.harbor: {error}{how}", file=sys.stderr)
         return 2
     app()
     return 0

@@ -44,7 +44,7 @@ class Control:
         if self.holder is not None and self.holder != viewer:
             return "somebody else has taken over: wait until they give it back"
         if self._ending is not None:
-            await self._ending
+            await asyncio.shield(self._ending)  # a viewer who leaves meanwhile must not take the release with them
         self.holder = viewer
         self._listen()
         self.changed()

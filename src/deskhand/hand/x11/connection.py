@@ -25,6 +25,8 @@ __all__ = ["DEFAULT_TIMEOUT", "Connection", "Extension", "Subscription"]
 
 #: Seconds any single wait for the server may take, connecting and set-up included.
 DEFAULT_TIMEOUT = 5.0
+#: Seconds that events are read at a time: a client can make them faster than they are read.
+READ_SECONDS = 0.02
 GET_INPUT_FOCUS, QUERY_EXTENSION, INTERN_ATOM, GET_ATOM_NAME = 43, 98, 16, 17
 KEYMAP_NOTIFY, GENERIC_EVENT = 11, 35
 
@@ -207,7 +209,9 @@ class Connection:
         deadline = time.monotonic() + self.timeout
         while sequence not in self._replies:
             self._wire.drain(deadline, "a request")
-            if not self._wire.read(deadline):
+            # Late too when only events come, without end; a long reply that is under way has its head here already.
+            arrived = self._wire.read(deadline) and (time.monotonic() < deadline or self._wire.incoming[:1] == b"\x01")
+            if not arrived and sequence not in self._replies:
                 names = [self._extensions.request_name(r.major, r.minor) for r in self._under_way if r[0] == sequence]
                 raise self._wire.timed_out(names[0] if names else "a request")
         answer = self._replies.pop(sequence)
@@ -344,8 +348,9 @@ class Connection:
                 return bool(condition())
 
     def read_pending(self) -> None:
-        """Take in whatever has arrived, without waiting."""
-        while self._wire.read(0.0):
+        """Take in whatever has arrived, without waiting; for ``READ_SECONDS`` at most, as there may be no end of it."""
+        until = time.monotonic() + READ_SECONDS
+        while self._wire.read(0.0) and time.monotonic() < until:
             pass
 
     # -- what the server says -----------------------------------------------------------------------------------------
