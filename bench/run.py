@@ -33,6 +33,8 @@ def run(
     answers: list[Answer] = []
     failed = 0
     on = machine()
+    if not questions:
+        print(f"asks {', '.join(USUAL)}: about an hour; name the ones you want", flush=True)
     for name in questions or USUAL:
         print(f"\n{name}", flush=True)
         try:

@@ -55,6 +55,12 @@ def test_the_command_says_it_in_one_line() -> None:
     assert done.stderr == ("deskhand: The MCP server is not available. Install it with: pip install 'deskhand[mcp]'\n")
 
 
+def test_harbor_names_the_python_that_it_needs() -> None:
+    done = python(BLOCK.format(missing=["harbor"]) + "import deskhand.harbor.__main__ as m; sys.exit(m.main())")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(": with Python 3.12 or newer, pip install 'deskhand[harbor]'\n")
+
+
 def test_another_module_that_is_missing_is_not_blamed_on_the_extra() -> None:
     with pytest.raises(ModuleNotFoundError, match="no_such_module"), needs("It", "mcp", "mcp"):
         import no_such_module  # type: ignore[import-not-found]  # noqa: F401

@@ -232,6 +232,17 @@ def test_the_steps_are_on_the_page(tmp_path: Path, chromium: Browser) -> None:
     assert "Editor · e.desktop" in text(chromium, "#words")
 
 
+def test_it_opens_where_there_is_something_to_see(tmp_path: Path, chromium: Browser) -> None:
+    trace = TraceRecorder(tmp_path, goal="Look")
+    trace.tool("computer_apps", {"applications": [{"id": "e.desktop", "name": "Editor"}]})
+    picture = png("#204060")
+    for _ in range(2):
+        trace.batch({"actions": [{"action": "screenshot"}], "space": "screen"}, answer(picture), picture, "png", 0, 0.1)
+    chromium.open(trace.finish("done", "Seen.", []))
+    assert text(chromium, "h2") == "Step 2 of 4"
+    assert chromium.run("document.querySelectorAll('#pictures img').length") == 1
+
+
 def test_marks_stand_where_the_actions_acted(tmp_path: Path, chromium: Browser) -> None:
     chromium.open(record(tmp_path), "#step-3")
     before, after = "document.querySelectorAll('figure svg')[0]", "document.querySelectorAll('figure svg')[1]"
@@ -341,7 +352,7 @@ def test_hostile_text_is_only_text(tmp_path: Path, chromium: Browser, hostile: s
     )
     trace.error(hostile)
     page = trace.finish("failed", hostile, [{"name": hostile, "ok": False, hostile: hostile}])
-    chromium.open(page)
+    chromium.open(page, "#step-1")
     elements = "document.querySelectorAll('script, iframe, svg, img, style').length"
     for step in (1, 2, 3, 4):
         assert text(chromium, "h2") == f"Step {step} of 4"

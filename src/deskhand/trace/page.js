@@ -394,7 +394,9 @@ function go(n) {
 
 function fromAddress() {
   const match = /^#step-(\d+)$/.exec(location.hash);
-  state.n = Math.min(Math.max(match ? Number(match[1]) - 1 : 0, 0), Math.max(steps.length - 1, 0));
+  // Where nothing is named: the first step that shows a screen, as a run often begins with a list.
+  const opening = steps.findIndex((step) => there(step.before) || there(step.after));
+  state.n = Math.min(Math.max(match ? Number(match[1]) - 1 : opening, 0), Math.max(steps.length - 1, 0));
   state.flipped = false;
   showStep();
 }
