@@ -23,6 +23,7 @@ import deskhand
 from deskhand.hand.x11 import Connection
 from deskhand.testing import XServer
 
+F_SETPIPE_SZ = 1031  # fcntl(2); Python's module has it from 3.10 on
 SOURCES = str(Path(deskhand.__file__).parents[1])
 ENV = {"PYTHONPATH": SOURCES, **{name: value for name, value in os.environ.items() if name.startswith("COV")}}
 NOT_WAITED = {"settle": {"mode": "none"}}
@@ -186,7 +187,7 @@ def test_a_signal_ends_it_also_when_nobody_reads_its_answer(display: XServer, fo
     with subprocess.Popen(words, stdin=-1, stdout=-1, env=ENV) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        fcntl.fcntl(process.stdout, F_SETPIPE_SZ, 4096)
         try:
             process.stdin.write(json.dumps({**HERE, "picture": True}).encode() + b"\n")
             process.stdin.flush()

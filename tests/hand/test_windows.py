@@ -187,6 +187,14 @@ def test_wait_window_takes_a_window_that_is_meant_to_be_blank(openbox: Managed) 
         assert windows.one_colour(conn, found["id"])
 
 
+def test_wait_window_takes_a_blank_window_that_was_there_before(openbox: Managed) -> None:
+    conn, server = openbox
+    with x_window(conn, server, "empty", "--never-paint", wait=False):
+        first = windows.wait_window(conn, title="empty")
+        again = windows.wait_window(conn, title="empty", timeout=0)
+        assert (again["id"], again["painted"]) == (first["id"], False)
+
+
 def test_wait_window_notices_a_changed_title(openbox: Managed) -> None:
     conn, server = openbox
     with x_window(conn, server, "before") as window, Connection.open(server.display) as other:

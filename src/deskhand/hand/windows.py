@@ -26,6 +26,8 @@ from .x11 import Connection, Event, core, damage
 WINDOW_EVENTS = core.STRUCTURE_NOTIFY | core.PROPERTY_CHANGE | core.FOCUS_CHANGE
 #: Windows that are looked at, the topmost of all: any application may put any number of them into the lists.
 MOST_WINDOWS = 1000
+#: Seconds beyond a wait's own in which what came during the last look is looked at.
+STILL_CHANGING = 0.2
 #: Seconds that a mapped window may stay one colour before it is taken for one that is meant to be.
 PAINT_PATIENCE = 1.0
 
@@ -188,7 +190,7 @@ def await_state(conn: Connection, check: Callable[[], Any], timeout: float, fds:
     check is repeated until no event came during it.
     """
     events = 0
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout + STILL_CHANGING
 
     def count(event: Event) -> None:
         nonlocal events
@@ -199,7 +201,7 @@ def await_state(conn: Connection, check: Callable[[], Any], timeout: float, fds:
             before = events
             if check():
                 return True
-            # A client that changes its title all the time makes events without end.
+            # Not for ever: a client that changes its title all the time makes events without end.
             if events == before or time.monotonic() >= deadline:
                 return False
 
@@ -218,7 +220,8 @@ def wait_window(
 
     ``title`` is a part of its title and ``app`` its application id or class, both in any case; at least one is given.
     The state is looked at first, then after X events. Gives the window as in ``list_windows`` and ``painted``: a window
-    that stays one colour for a second is taken as it is, with ``painted`` false.
+    that stays one colour for a second, or until the time is over when it was shown before, is taken as it is, with
+    ``painted`` false.
 
     Raises:
         ActionFailed: ``timeout`` seconds passed; says what is missing.
@@ -230,6 +233,11 @@ def wait_window(
     looked: Dict[int, _Paint] = {}
     answer: Dict[str, Any] = {}
     near: List[str] = []
+    shown_before: List[int] = []
+    deadline = time.monotonic() + timeout
+
+    def is_over(window: int) -> bool:
+        return window in shown_before and time.monotonic() >= deadline
 
     def look() -> bool:
         near.clear()
@@ -245,7 +253,7 @@ def wait_window(
             else:
                 paint = looked.setdefault(window.id, _Paint(conn, window))
                 painted = paint.is_painted()
-                if painted or paint.patience_is_over():
+                if painted or paint.patience_is_over() or is_over(window.id):
                     answer.update(window.as_dict(window.id == active_window(conn)), painted=painted)
                     return True
                 near.append(f"{name} is shown but not painted yet")
@@ -253,7 +261,8 @@ def wait_window(
 
     # A title is set without any event on the root window, so every window is watched from the start.
     watch(conn, window_ids(conn), core.PROPERTY_CHANGE | core.STRUCTURE_NOTIFY)
-    deadline = time.monotonic() + timeout
+    desktop = current_desktop(conn)
+    shown_before += [window.id for window in read_all(conn) if is_shown(conn, window, desktop)]
     try:
         while True:
             left = deadline - time.monotonic()

@@ -209,9 +209,7 @@ class Connection:
         deadline = time.monotonic() + self.timeout
         while sequence not in self._replies:
             self._wire.drain(deadline, "a request")
-            # Late too when only events come, without end; a long reply that is under way has its head here already.
-            arrived = self._wire.read(deadline) and (time.monotonic() < deadline or self._wire.incoming[:1] == b"\x01")
-            if not arrived and sequence not in self._replies:
+            if not self._wire.read(deadline):
                 names = [self._extensions.request_name(r.major, r.minor) for r in self._under_way if r[0] == sequence]
                 raise self._wire.timed_out(names[0] if names else "a request")
         answer = self._replies.pop(sequence)
